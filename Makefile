@@ -1,0 +1,39 @@
+# make run     a sample campaign, end to end
+# make test    everything that must hold
+# make quick   lint, types and the fast tests, for every edit
+# make bench   speed against the limits and the peers (design page "quality bars"), table and JSON
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test quick bench lint clean
+
+# The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
+$(VENV)/stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,models]'
+	touch $@
+
+$(VENV)/bench-stamp: $(VENV)/stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	touch $@
+
+run: $(VENV)/stamp
+	$(BIN)/smtspool demo
+
+lint: $(VENV)/stamp
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -W error -m pytest
+
+quick: lint
+	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
+
+bench: $(VENV)/bench-stamp
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

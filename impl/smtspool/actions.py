@@ -1,0 +1,95 @@
+"""Named protocol steps: the one seam where models, traces and tests attach.
+
+Every atomic step of a modelled protocol is written ::
+
+    with action("Commit", consumer=self.name, files=names):
+        ...exactly the effect that the model treats as one step...
+
+The name and the parameters are those of the TLA+ action. A step whose result the model leaves open
+says which way it went, still inside the body::
+
+    with action("TryLock", consumer=self.name) as step:
+        step.outcome = "Busy"
+
+Without an observer a step costs one global load and a shared null context. With one,
+``before(step)`` runs ahead of the body (a *gate*: the conformance scheduler holds or kills the
+thread there) and ``after(step)`` follows it (a *record*: outcome, or the error that escaped).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Protocol
+
+__all__ = ["Observer", "Step", "action", "observed_by"]
+
+
+class Observer(Protocol):
+    """What sees the steps of this process. Called on the thread that takes the step."""
+
+    def before(self, step: Step) -> None: ...
+
+    def after(self, step: Step) -> None: ...
+
+
+class Step:
+    """One occurrence of an action: ``name``, ``params``, and after the body ``outcome`` or ``error``."""
+
+    __slots__ = ("_observer", "error", "name", "outcome", "params")
+
+    def __init__(self, name: str, params: Mapping[str, object], observer: Observer) -> None:
+        self.name = name
+        self.params = params
+        self.outcome: str | None = None
+        self.error: BaseException | None = None
+        self._observer = observer
+
+    def __enter__(self) -> Step:
+        self._observer.before(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.error = error
+        self._observer.after(self)
+
+
+class _Unobserved:
+    """The step nobody watches; one instance serves all threads, so its ``outcome`` is never read."""
+
+    __slots__ = ("outcome",)
+
+    outcome: str | None
+
+    def __enter__(self) -> _Unobserved:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+_UNOBSERVED = _Unobserved()
+_observer: Observer | None = None
+
+
+def action(name: str, /, **params: object) -> Step | _Unobserved:
+    """Mark the ``with`` body as one step of a modelled protocol."""
+    if _observer is None:
+        return _UNOBSERVED
+    return Step(name, params, _observer)
+
+
+@contextmanager
+def observed_by(observer: Observer) -> Iterator[None]:
+    """Attach ``observer`` to every step of this process until the block ends; one at a time."""
+    global _observer
+    if _observer is not None:
+        raise RuntimeError("an observer is already attached to this process")
+    _observer = observer
+    try:
+        yield
+    finally:
+        _observer = None

@@ -1,0 +1,82 @@
+"""What an engine, and in the end the service, says about a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+__all__ = ["Answer", "Attempt", "Status"]
+
+
+class Status(StrEnum):
+    """The four answers. They are never blurred: an engine that crashed did not say ``unknown``."""
+
+    SAT = "sat"
+    UNSAT = "unsat"
+    UNKNOWN = "unknown"  # asked and not decided: timeout, disagreement, unverified
+    ERROR = "error"  # never properly asked: refused by every engine, or helpers died of it
+
+    @property
+    def definite(self) -> bool:
+        """True for ``sat`` and ``unsat``."""
+        return self in (Status.SAT, Status.UNSAT)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One engine's part in the race for one query. Times are milliseconds of wall time."""
+
+    attempt_id: str
+    engine: str
+    status: Status
+    reason: str | None = None
+    cancelled: bool = False
+    cancel_reason: str | None = None  # lost-race, closed, deadline, lease-lost, user
+    generation: int = 0  # number of the helper process that served it; 0 when none did
+    prefix_hit: int = 0  # assertions already on the helper's stack
+    verified: bool | None = None  # of a sat model; None when nothing was checked
+    elapsed_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one query.
+
+    A ``sat`` answer that leaves the service carries a complete ``model`` (every declared symbol has a
+    value, as SMT-LIB text) and ``verified_by``, another engine than ``engine``. ``unknown`` and ``error``
+    carry a ``reason``. ``at_limit`` marks what was answered at or past the time limit: it is reported,
+    and never reused.
+    """
+
+    status: Status
+    model: Mapping[str, str] | None = None
+    engine: str | None = None
+    reason: str | None = None
+    core: tuple[int, ...] | None = None  # indices into (prefix..., target)
+    verified_by: str | None = None
+    disagreement: bool = False
+    reused_from: str | None = None
+    at_limit: bool = False
+    elapsed_ms: float = 0.0
+    attempts: tuple[Attempt, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON members; the inverse of :meth:`from_json`."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> Answer:
+        core = members.get("core")
+        attempts = (
+            Attempt(**{**attempt, "status": Status(attempt["status"])}) for attempt in members["attempts"]
+        )
+        return cls(
+            **{
+                **members,
+                "status": Status(members["status"]),
+                "core": None if core is None else tuple(core),
+                "attempts": tuple(attempts),
+            }
+        )
