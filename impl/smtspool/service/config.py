@@ -1,0 +1,206 @@
+"""Settings: defaults, then ``smtspool.toml``, then ``SMTSPOOL_*``, then flags; later wins.
+
+:class:`Settings` is the single list of them. Its field comments become the commented defaults that
+``smtspool init`` writes, its field types decide how a text is read, and :func:`load` remembers where
+each value came from, which is what ``smtspool config`` prints.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from smtspool.errors import ConfigError
+
+__all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
+
+FILE_NAME = "smtspool.toml"
+ENVIRONMENT_PREFIX = "SMTSPOOL_"
+# Read by the test suite, not settings of the service.
+NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS"})
+
+
+def setting(default: Any, comment: str, *, low: float | None = None, high: float | None = None,
+            choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"comment": comment, "low": low, "high": high, "choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that can be set, with its default."""
+
+    jobs: int = setting(
+        len(os.sched_getaffinity(0)), "Queries solved at the same time; one worker each.", low=1, high=256
+    )
+    engines: tuple[str, ...] = setting(
+        ("bitwuzla", "z3", "cvc5"),
+        "Engines of the portfolio: bundled names, or NAME=COMMAND for any SMT-LIB 2 solver.",
+    )
+    hedge: str = setting(
+        "learned",
+        "When a further engine joins a race: after a learned delay, in fixed order, or all at once.",
+        choices=("learned", "fixed", "all"),
+    )
+    order: str = setting(
+        "dfs", "Which pending query is claimed first.", choices=("dfs", "bfs", "priority", "fifo")
+    )
+    timeout_ms: int = setting(
+        0, "Time limit for every query in milliseconds; 0 keeps the limit each query brings.",
+        low=0, high=3_600_000,
+    )
+    confirm_unsat: bool = setting(False, "Ask a second engine before an unsat answer is committed.")
+    lease_seconds: float = setting(
+        60.0, "How long a claimed query stays ours without a heartbeat.", low=1, high=604_800
+    )
+    max_attempts: int = setting(
+        20, "Leases a query may use up before it is parked as an error.", low=1, high=1_000_000
+    )
+    max_deaths: int = setting(
+        3, "Helper processes a query may kill before it is parked as an error.", low=1, high=1_000
+    )
+    helper_memory_mib: int = setting(
+        4096, "Address space of one engine process, in MiB.", low=256, high=1 << 20
+    )
+    batch: int = setting(256, "Spool files admitted per durable commit.", low=1, high=65_536)
+    scan_budget_seconds: float = setting(
+        5.0, "Longest stretch of one admission pass before others may take the lock.", low=0.01, high=3600
+    )
+    poll_seconds: float = setting(
+        0.5, "How often to look at the spool and the queue when nothing wakes us.", low=0.01, high=3600
+    )
+    drain_seconds: float = setting(
+        10.0, "How long running queries may finish after the first SIGINT or SIGTERM.", low=0, high=3600
+    )
+    publication_attempts: int = setting(
+        8, "Tries to write a result under out/ before it becomes a dead letter.", low=1, high=1_000
+    )
+    metrics_port: int = setting(
+        0, "Serve Prometheus metrics on this port of localhost; 0 is off.", low=0, high=65_535
+    )
+    log_format: str = setting("text", "Log lines on stderr.", choices=("text", "json"))
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One setting as it is in force: ``origin`` is ``default``, a file, a variable, or ``flag``."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def load(
+    directory: Path | None = None,
+    *,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, Any] | None = None,
+) -> tuple[Settings, list[Source]]:
+    """Settings in force for a campaign ``directory``, and where each came from.
+
+    ``flags`` with the value None are absent. Raises ConfigError for an unknown key, a wrong type, or a
+    value out of range, naming the place it stands in.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+
+    def accept(name: str, value: Any, origin: str) -> None:
+        values[name] = _checked(name, value, origin)
+        origins[name] = origin
+
+    for name, value in _read_toml(directory).items():
+        accept(name, value, str(Path(directory or ".") / FILE_NAME))
+    for variable, text in environment.items():
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in NOT_SETTINGS:
+            name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+            accept(name, _from_text(name, text, variable), variable)
+    for name, value in (flags or {}).items():
+        if value is not None:
+            accept(name, value, "flag")
+
+    settings = replace(Settings(), **values)
+    sources = [
+        Source(f.name, getattr(settings, f.name), origins.get(f.name, "default")) for f in fields(settings)
+    ]
+    return settings, sources
+
+
+def default_toml() -> str:
+    """The text of a new ``smtspool.toml``: every setting, commented out at its default."""
+    lines = ["# Settings of this campaign. SMTSPOOL_<NAME> in the environment and flags win over this file.\n"]
+    for spec in fields(Settings):
+        lines.append(f"# {spec.metadata['comment']}")
+        if spec.metadata["choices"]:
+            lines.append(f"# One of: {', '.join(spec.metadata['choices'])}.")
+        lines.append(f"#{spec.name} = {_toml_value(spec.default)}\n")
+    return "\n".join(lines)
+
+
+def _read_toml(directory: Path | None) -> dict[str, Any]:
+    if directory is None:
+        return {}
+    path = directory / FILE_NAME
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+_TYPES = get_type_hints(Settings)
+_SPECS = {spec.name: spec for spec in fields(Settings)}
+
+
+def _checked(name: str, value: Any, origin: str) -> Any:
+    """``value`` in the type and range of setting ``name``, or a ConfigError that says what is wrong."""
+    if name not in _SPECS:
+        raise ConfigError(f"{origin}: unknown setting {name!r}; known are {', '.join(_SPECS)}")
+    kind, rules = _TYPES[name], _SPECS[name].metadata
+    if kind is float and type(value) is int:
+        value = float(value)
+    if name == "engines" and isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
+        if not value:
+            raise ConfigError(f"{origin}: engines must name at least one engine")
+        return tuple(value)
+    if type(value) is not kind:
+        wanted = _KIND_NAMES.get(kind, "a list of texts")
+        raise ConfigError(f"{origin}: {name} must be {wanted}, not {value!r}")
+    if rules["choices"] and value not in rules["choices"]:
+        raise ConfigError(f"{origin}: {name} must be one of {', '.join(rules['choices'])}, not {value!r}")
+    low, high = rules["low"], rules["high"]
+    # `not <=` rather than `>`: it also refuses NaN.
+    if low is not None and not low <= value <= high:
+        raise ConfigError(f"{origin}: {name} must be between {low:g} and {high:g}, not {value!r}")
+    return value
+
+
+_KIND_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _from_text(name: str, text: str, origin: str) -> Any:
+    """Read an environment variable the way the type of its setting asks for."""
+    kind = _TYPES.get(name, str)
+    if kind is bool:
+        if text.lower() in ("1", "true", "yes", "on"):
+            return True
+        if text.lower() in ("0", "false", "no", "off"):
+            return False
+        raise ConfigError(f"{origin}: {name} must be true or false, not {text!r}")
+    if kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            raise ConfigError(f"{origin}: {name} must be {_KIND_NAMES[kind]}, not {text!r}") from None
+    return text if kind is str else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{part}"' for part in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else f"{value}"
