@@ -130,7 +130,7 @@ def load(
 
 def default_toml() -> str:
     """The text of a new ``smtspool.toml``: every setting, commented out at its default."""
-    lines = ["# Settings of this campaign. SMTSPOOL_<NAME> in the environment and flags win over this file.\n"]
+    lines = ["# Settings of this campaign; SMTSPOOL_<NAME> in the environment and flags win over them.\n"]
     for spec in fields(Settings):
         lines.append(f"# {spec.metadata['comment']}")
         if spec.metadata["choices"]:

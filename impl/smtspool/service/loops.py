@@ -107,7 +107,7 @@ class Loop(threading.Thread):
                 self._repeat()
             finally:
                 self._leave()
-        except Exception as error:  # noqa: BLE001 - the boundary of the thread: kept, and ends the service
+        except Exception as error:  # the boundary of the thread: kept, and it ends the service
             log.exception("%s failed; this is a defect of smtspool, please report it", self.name)
             self._health.fatal(error)
             self._stop_event.set()
