@@ -40,6 +40,8 @@ class Reason(StrEnum):
     SYMBOL = "symbol"  # a symbol that is undeclared, declared twice, or reserved
     EMPTY = "empty"  # nothing is asked: no assertion or no check-sat
     SUFFIX = "suffix"  # neither *.json nor *.smt2
+    UNREADABLE = "unreadable"  # the service has no permission to read this file
+    INTERNAL = "internal"  # the decoder failed on it in an unforeseen way: a defect worth reporting
 
 
 class SmtspoolError(Exception):
