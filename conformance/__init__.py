@@ -1,0 +1,1 @@
+"""The models tied to the running code: one generic engine and one adapter per protocol."""
