@@ -1,0 +1,24 @@
+"""The store: queries, leases, results, reuse of proven answers, and the outbox, in one SQLite file."""
+
+from .fsck import Finding
+from .inputs import derived_input
+from .outbox import Backoff
+from .owners import Owner
+from .queue import Patience
+from .store import Store
+from .values import Counts, Lease, Order, Publication, Result, State
+
+__all__ = [
+    "Backoff",
+    "Counts",
+    "Finding",
+    "Lease",
+    "Order",
+    "Owner",
+    "Patience",
+    "Publication",
+    "Result",
+    "State",
+    "Store",
+    "derived_input",
+]

@@ -1,0 +1,70 @@
+"""Which answers may be committed, and their rows.
+
+`sat` needs a complete model that another engine confirmed; `unsat` says who found it and who agreed;
+`unknown` and `error` carry a reason; a disagreement between engines is `unknown`, never hidden.
+"""
+
+from __future__ import annotations
+
+from smtspool.errors import MisuseError
+from smtspool.query import Answer, Query, Status
+
+from .database import Database
+from .rows import answer_body, digest_of
+
+__all__ = ["check_answer", "record", "reusable"]
+
+
+def check_answer(query: Query, answer: Answer) -> None:
+    """Raise MisuseError for an answer the store must not keep; the lease stays as it is."""
+    if answer.disagreement and answer.status is not Status.UNKNOWN:
+        raise MisuseError(f"engines disagreed, so the answer is unknown and not {answer.status}")
+    if answer.status.definite and not answer.engine:
+        raise MisuseError(f"a {answer.status} answer names the engine that gave it")
+    if answer.verified_by is not None and answer.verified_by == answer.engine:
+        raise MisuseError(f"{answer.engine} cannot confirm its own answer: another engine must")
+    if answer.status is Status.SAT:
+        _check_model(query, answer)
+    elif not answer.status.definite and not answer.reason:
+        raise MisuseError(f"an {answer.status} answer carries a reason")
+
+
+def _check_model(query: Query, answer: Answer) -> None:
+    if answer.verified_by is None:
+        raise MisuseError("a sat answer is committed only after another engine confirmed its model")
+    if answer.model is None:
+        raise MisuseError("a sat answer carries a model")
+    for symbol in query.symbols:
+        if symbol.name not in answer.model:
+            raise MisuseError(f"the model is not complete: {symbol.name} has no value")
+
+
+def reusable(answer: Answer) -> bool:
+    """True if other queries of the same form may have this answer: proven, and within the limit."""
+    return answer.status.definite and not answer.at_limit and not answer.disagreement
+
+
+def record(db: Database, now: float, number: int, answer: Answer) -> None:
+    """Add the result of a query, its outbox row and its telemetry to the current transaction."""
+    body = answer_body(answer)
+    result = db.connection.execute(
+        "INSERT INTO results (query, status, digest, body, completed) VALUES (?, ?, ?, ?, ?)",
+        (number, answer.status, digest_of(body), body, now),
+    ).lastrowid
+    db.connection.execute("INSERT INTO publications (result, due) VALUES (?, ?)", (result, now))
+    _count(db, answer)
+
+
+def _count(db: Database, answer: Answer) -> None:
+    if answer.reused_from is not None:
+        db.bump(f"reused.{answer.status}")
+    elif answer.status.definite:
+        db.bump(f"wins.{answer.engine}")
+    if answer.disagreement:
+        db.bump("disagreements")
+    db.bump("answer_ms", answer.elapsed_ms)
+    for attempt in answer.attempts:
+        db.bump(f"attempts.{attempt.engine}")
+        db.bump(f"attempt_ms.{attempt.engine}", attempt.elapsed_ms)
+        if attempt.cancelled:
+            db.bump(f"cancelled.{attempt.engine}")

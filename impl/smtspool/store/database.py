@@ -1,0 +1,222 @@
+"""The connection: opening, versions, transactions, and what SQLite's complaints mean.
+
+One :class:`Database` belongs to one thread of one process. Writes are short IMMEDIATE transactions; the
+clock is read after the write lock is held, so that waiting for the lock cannot make a deadline stale.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+
+from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
+
+__all__ = ["INDEX_NAME", "Database", "apply_migrations", "described", "schema_scripts"]
+
+INDEX_NAME = "index.sqlite3"
+APPLICATION_ID = 0x736D7471  # "smtq": says that the file is ours
+OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
+BUSY_TIMEOUT_SECONDS = 30.0
+CACHE_KIB = 64 * 1024
+# Random digests dirty one page each; checkpointing rarely lets many of those writes meet on one page.
+CHECKPOINT_PAGES = 8 * 1024
+JOURNAL_BYTES = 64 * 1024 * 1024
+
+# Script n turns version n into version n + 1; version 0 is an empty file.
+MIGRATIONS = ("schema.sql",)
+
+
+def schema_scripts() -> tuple[str, ...]:
+    """The SQL of every migration, oldest first."""
+    folder = files(__package__)
+    return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
+
+
+class Database:
+    """One connection. Not thread-safe, not fork-safe: either use from elsewhere raises MisuseError."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        clock: Callable[[], float],
+        busy_timeout_s: float = BUSY_TIMEOUT_SECONDS,
+        scripts: Sequence[str] | None = None,
+    ) -> None:
+        """Open the index in ``directory``, creating or migrating it as needed.
+
+        Raises ConfigError for a file of a newer version or of another program, and InfrastructureError
+        when the machine refuses.
+        """
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.37 or newer")
+        self.directory = directory
+        self.path = directory / INDEX_NAME
+        self._clock = clock
+        self._process = os.getpid()
+        self._thread = threading.get_ident()
+        self._closed = False
+        # Digest of a committed prefix -> its row. Rows of prefixes are never changed or deleted.
+        self.prefix_rows: dict[bytes, int] = {}
+        self._bumps: dict[str, float] = {}
+        with described(self.path):
+            self.connection = sqlite3.connect(
+                self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with described(self.path):
+                self._prepare(schema_scripts() if scripts is None else scripts)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def _prepare(self, scripts: Sequence[str]) -> None:
+        connection = self.connection
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        apply_migrations(connection, self.path, scripts)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
+
+    @contextmanager
+    def write(self) -> Iterator[float]:
+        """One durable transaction, all or nothing; yields the time read under the write lock.
+
+        Any exception rolls back. SQLite's errors leave as InfrastructureError.
+        """
+        self._check_caller()
+        connection = self.connection
+        with described(self.path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._clock()
+                self._write_bumps()
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back()
+                raise
+            finally:
+                self._bumps.clear()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the store."""
+        self._check_caller()
+        connection = self.connection
+        with described(self.path):
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                self._roll_back()
+
+    def _roll_back(self) -> None:
+        # A full disk or a broken page has often rolled back already, and the first error is the one to tell.
+        with suppress(sqlite3.Error):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+    def now(self) -> float:
+        return self._clock()
+
+    def bump(self, name: str, amount: float = 1) -> None:
+        """Add to a counter with the transaction that is being written."""
+        self._bumps[name] = self._bumps.get(name, 0) + amount
+
+    def _write_bumps(self) -> None:
+        self.connection.executemany(
+            "INSERT INTO counters (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+            self._bumps.items(),
+        )
+
+    def _check_caller(self) -> None:
+        if self._closed:
+            raise ClosedError("the store was closed before this call")
+        if os.getpid() != self._process:
+            raise MisuseError("a store must not cross a fork: open a new one in the child")
+        if threading.get_ident() != self._thread:
+            raise MisuseError("a store belongs to the thread that opened it: open one per thread")
+
+    def close(self) -> None:
+        """Close the connection; idempotent, and nothing but a mark in a forked child."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() == self._process:
+            with described(self.path):
+                self.connection.close()
+
+
+def apply_migrations(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
+    """Bring the file to the newest version in one transaction, or refuse and leave it as it is."""
+    if _version(connection, path, len(scripts)) == len(scripts):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Again under the lock: another process may have been faster.
+        for script in scripts[_version(connection, path, len(scripts)) :]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(scripts)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if version > newest:
+        raise ConfigError(
+            f"{path} has version {version}, and this smtspool knows {newest}: use the one that wrote it"
+        )
+    if application != (APPLICATION_ID if version else 0) or (tables and not version):
+        raise ConfigError(f"{path} is a database of another program: choose another directory")
+    return int(version)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script; a trigger is one statement although it holds semicolons."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+# What SQLite's primary result codes mean for an operator.
+_MEANINGS = {
+    sqlite3.SQLITE_FULL: "the disk is full: free some space, nothing was lost",
+    sqlite3.SQLITE_READONLY: "the store is read-only: check permissions and mount options",
+    sqlite3.SQLITE_CORRUPT: "the store is damaged: run `smtspool fsck`, then restore or salvage it",
+    sqlite3.SQLITE_NOTADB: "the file is not a database, or its first page is damaged",
+    sqlite3.SQLITE_BUSY: "another process kept the store locked for too long: it will be tried again",
+    sqlite3.SQLITE_LOCKED: "the store is locked by this process: it will be tried again",
+    sqlite3.SQLITE_IOERR: "the disk failed to read or write the store",
+    sqlite3.SQLITE_CANTOPEN: "the store cannot be opened: check that the directory exists and is ours",
+}
+
+
+@contextmanager
+def described(path: Path) -> Iterator[None]:
+    """Turn the errors of SQLite that the machine causes into InfrastructureError, cause kept."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        meaning = _MEANINGS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if meaning is None:
+            raise
+        raise InfrastructureError(f"{path}: {meaning} ({error})") from error

@@ -1,0 +1,186 @@
+"""Queries equal up to names are solved once.
+
+A form is *open* until one of its queries has a proven answer. While it is open, at most one of its
+queries, the *leader*, is pending or leased; the others wait. Then
+
+* the leader is `unsat`: the form is *answered*, and whoever waits is done with the same answer;
+* the leader is `sat`: the form is answered, and whoever waits may be claimed, with the model on offer;
+* the leader has no answer to reuse: the next one leads;
+* engines disagree, or an offered model fails: the form is *quarantined*, each query is solved by itself.
+
+All of it happens in the transaction that commits the leader's answer. A form with very many waiting
+queries is marked *draining* and every later claim lets some more of them go, so that no transaction is
+long and a crash strands nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from smtspool.query import Answer, Status
+
+from .answers import record, reusable
+from .database import Database
+from .rows import Damaged, read_answer
+
+__all__ = ["FormRow", "FormState", "drain_one", "form_row", "place", "quarantine", "reused", "settle"]
+
+# Waiting queries let go in one transaction: some ten milliseconds.
+DRAIN_CHUNK = 1000
+
+
+class FormState(StrEnum):
+    OPEN = "open"
+    ANSWERED = "answered"
+    QUARANTINED = "quarantined"
+
+
+@dataclass(slots=True)
+class FormRow:
+    """A row of `forms`."""
+
+    number: int
+    state: FormState = FormState.OPEN
+    leader: int | None = None
+    source: int | None = None
+    status: Status | None = None
+
+
+def form_row(db: Database, *, number: int | None = None, digest: bytes | None = None) -> FormRow | None:
+    """Look a form up by its row number or by its digest."""
+    row = db.connection.execute(
+        "SELECT number, state, leader, source, status FROM forms "
+        + ("WHERE number = ?" if digest is None else "WHERE digest = ?"),
+        (number if digest is None else digest,),
+    ).fetchone()
+    if row is None:
+        return None
+    found, state, leader, source, status = row
+    return FormRow(found, FormState(state), leader, source, None if status is None else Status(status))
+
+
+def place(db: Database, now: float, form: int, number: int) -> None:
+    """Put a query that is open again where its form wants it: leading, waiting, pending or done."""
+    row = _existing(db, form)
+    if row.state is FormState.OPEN and row.leader is not None:
+        _move(db, number, "waiting")
+        return
+    _move(db, number, "pending")
+    if row.state is FormState.OPEN:
+        db.connection.execute("UPDATE forms SET leader = ? WHERE number = ?", (number, form))
+    elif row.state is FormState.ANSWERED and row.status is Status.UNSAT:
+        _finish_reused(db, now, row, [number])
+
+
+def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> None:
+    """Draw the consequences of a query's answer for the queries of its form."""
+    row = _existing(db, form)
+    if row.state is FormState.OPEN:
+        if answer.disagreement:
+            quarantine(db, now, form)
+        elif reusable(answer):
+            db.connection.execute(
+                "UPDATE forms SET state = 'answered', leader = NULL, source = ?, status = ? WHERE number = ?",
+                (number, answer.status, form),
+            )
+            _drain(db, now, form)
+        elif row.leader == number:
+            _promote(db, form)
+    elif row.state is FormState.ANSWERED and (
+        answer.disagreement or (answer.status.definite and answer.status is not row.status)
+    ):
+        quarantine(db, now, form)
+
+
+def quarantine(db: Database, now: float, form: int) -> None:
+    """Never reuse an answer of this form again; whoever waits is solved by itself."""
+    changed = db.connection.execute(
+        "UPDATE forms SET state = 'quarantined', leader = NULL WHERE number = ? AND state <> 'quarantined'",
+        (form,),
+    ).rowcount
+    if changed:
+        db.bump("forms.quarantined")
+        _drain(db, now, form)
+
+
+def drain_one(db: Database, now: float) -> None:
+    """Let some queries go that still wait for a form that is open no more."""
+    found = db.connection.execute("SELECT number FROM forms WHERE draining = 1 LIMIT 1").fetchone()
+    if found is not None:
+        _drain(db, now, found[0])
+
+
+def reused(db: Database, source: int) -> Answer:
+    """The answer of query number ``source``, marked as coming from there. Raises Damaged."""
+    row = db.connection.execute(
+        "SELECT q.id, r.body, r.digest FROM queries q JOIN results r ON r.query = q.number "
+        "WHERE q.number = ?",
+        (source,),
+    ).fetchone()
+    if row is None:
+        raise Damaged(f"query number {source} has no result to reuse")
+    identity, body, digest = row
+    return replace(
+        read_answer(body, digest), reused_from=identity.hex(), at_limit=False, elapsed_ms=0.0, attempts=()
+    )
+
+
+def _drain(db: Database, now: float, form: int) -> None:
+    waiting = [
+        number
+        for (number,) in db.connection.execute(
+            "SELECT number FROM queries INDEXED BY waiting_form "
+            "WHERE state = 'waiting' AND form = ? ORDER BY number LIMIT ?",
+            (form, DRAIN_CHUNK + 1),
+        )
+    ]
+    chunk = waiting[:DRAIN_CHUNK]
+    row = _existing(db, form)
+    if row.state is FormState.ANSWERED and row.status is Status.UNSAT and chunk:
+        _finish_reused(db, now, row, chunk)
+    else:
+        for number in chunk:
+            _move(db, number, "pending")
+    db.connection.execute(
+        "UPDATE forms SET draining = ?1 WHERE number = ?2 AND draining <> ?1",
+        (len(waiting) > len(chunk), form),
+    )
+
+
+def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) -> None:
+    assert form.source is not None
+    try:
+        answer = reused(db, form.source)
+    except Damaged:
+        # The proof is gone, so these are solved by themselves; fsck reports the damaged row.
+        for number in numbers:
+            _move(db, number, "pending")
+        quarantine(db, now, form.number)
+        return
+    for number in numbers:
+        _move(db, number, "done")
+        record(db, now, number, answer)
+
+
+def _promote(db: Database, form: int) -> None:
+    found = db.connection.execute(
+        "SELECT number FROM queries INDEXED BY waiting_form "
+        "WHERE state = 'waiting' AND form = ? ORDER BY number LIMIT 1",
+        (form,),
+    ).fetchone()
+    leader = None if found is None else found[0]
+    if leader is not None:
+        _move(db, leader, "pending")
+    db.connection.execute("UPDATE forms SET leader = ? WHERE number = ?", (leader, form))
+
+
+def _move(db: Database, number: int, state: str) -> None:
+    db.connection.execute("UPDATE queries SET state = ? WHERE number = ?", (state, number))
+
+
+def _existing(db: Database, number: int) -> FormRow:
+    row = form_row(db, number=number)
+    if row is None:  # foreign keys forbid it, so only damage can bring us here
+        raise Damaged(f"form number {number} has no row")
+    return row

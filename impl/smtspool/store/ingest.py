@@ -1,0 +1,214 @@
+"""Admission: a batch of queries becomes durable in one transaction, each stored once.
+
+Encoding and hashing come before the write lock. Rows are collected and inserted table by table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from smtspool.query import Query, Status
+
+from .database import Database
+from .forms import FormRow, FormState, form_row, place
+from .rows import digest_of, text_body, witness_body
+from .values import State
+
+__all__ = ["MAX_WITNESSES", "ingest"]
+
+# Witnesses kept of one query; a fleet may send the same query with ever new inputs.
+MAX_WITNESSES = 64
+# Prefix rows remembered by a connection, to spare the look-up of paths that are growing now.
+MAX_PREFIX_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    query: Query
+    identity: bytes
+    body: bytes
+    digest: bytes
+    witness: tuple[bytes, bytes] | None  # digest, body
+
+
+def ingest(db: Database, queries: Sequence[Query]) -> list[bool]:
+    """Store the queries durably, all or none; True for each one that was not there before.
+
+    Idempotent: a query that is there keeps its state, the larger timeout and the larger priority, and
+    gains the witness if that is new (F364 §3.4).
+    """
+    prepared = [_prepare(query) for query in queries]
+    if not prepared:
+        return []
+    with db.write() as now:
+        batch = _Batch(db, now)
+        created = [batch.add(entry) for entry in prepared]
+        batch.insert()
+    if len(db.prefix_rows) > MAX_PREFIX_ROWS:
+        db.prefix_rows.clear()
+    db.prefix_rows.update(batch.prefixes)
+    return created
+
+
+def _prepare(query: Query) -> _Prepared:
+    body = text_body(query)
+    witness = None
+    if query.witness is not None:
+        encoded = witness_body(query.witness)
+        witness = digest_of(encoded), encoded
+    return _Prepared(query, bytes.fromhex(query.id), body, digest_of(body), witness)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The rows of one ingest, and what it already looked up."""
+
+    db: Database
+    now: float
+    numbers: dict[bytes, int] = field(default_factory=dict)  # id -> row, of queries not inserted yet
+    prefixes: dict[bytes, int] = field(default_factory=dict)
+    forms: dict[bytes, FormRow] = field(default_factory=dict)
+    rows: dict[str, list[tuple[object, ...]]] = field(default_factory=dict)
+    # Queries whose form is answered unsat: they need no solving.
+    answered: list[tuple[int, int]] = field(default_factory=list)
+    next_number: dict[str, int] = field(default_factory=dict)
+
+    def add(self, entry: _Prepared) -> bool:
+        if entry.identity in self.numbers:
+            self.insert()
+        known = self.db.connection.execute(
+            "SELECT number FROM queries WHERE id = ?", (entry.identity,)
+        ).fetchone()
+        if known is not None:
+            self._replay(known[0], entry)
+            return False
+        self._create(entry)
+        return True
+
+    def _create(self, entry: _Prepared) -> None:
+        query = entry.query
+        number = self.numbers[entry.identity] = self._number("queries")
+        form, state = self._place(number, entry)
+        path = [bytes.fromhex(level.key) for level in query.levels[:-1]]
+        self._row(
+            "INSERT INTO queries (number, id, form, prefix, depth, priority, timeout_ms, created, state) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                number,
+                entry.identity,
+                form,
+                self._prefix(path),
+                len(path),
+                query.priority,
+                query.timeout_ms,
+                self.now,
+                state,
+            ),
+        )
+        self._row(_INSERT_TEXT, (number, entry.digest, entry.body))
+        if entry.witness is not None:
+            self._row(_INSERT_WITNESS, (number, 0, *entry.witness))
+
+    def _replay(self, number: int, entry: _Prepared) -> None:
+        query = entry.query
+        connection = self.db.connection
+        connection.execute(
+            "UPDATE queries SET priority = max(priority, ?1), timeout_ms = max(timeout_ms, ?2) "
+            "WHERE number = ?3 AND (priority < ?1 OR timeout_ms < ?2)",
+            (query.priority, query.timeout_ms, number),
+        )
+        self.db.bump("replayed")
+        if entry.witness is None:
+            return
+        known = [
+            digest
+            for (digest,) in connection.execute("SELECT digest FROM witnesses WHERE query = ?", (number,))
+        ]
+        if entry.witness[0] in known:
+            return
+        if len(known) >= MAX_WITNESSES:
+            self.db.bump("witnesses.dropped")
+            return
+        connection.execute(_INSERT_WITNESS, (number, len(known), *entry.witness))
+
+    def _place(self, number: int, entry: _Prepared) -> tuple[int, State]:
+        """Row of the query's form, and the state in which the query starts."""
+        digest = bytes.fromhex(entry.query.form.digest)
+        form = self.forms.get(digest) or form_row(self.db, digest=digest)
+        if form is None:
+            form = FormRow(self._number("forms"), leader=number)
+            self._row(_INSERT_FORM, (form.number, digest, number))
+        elif form.state is FormState.OPEN and form.leader is not None:
+            self._row(_HURRY_LEADER, (entry.query.priority, form.leader))
+            return form.number, State.WAITING
+        elif form.state is FormState.OPEN:
+            form.leader = number
+            self._row("UPDATE forms SET leader = ? WHERE number = ?", (number, form.number))
+        elif form.state is FormState.ANSWERED and form.status is Status.UNSAT:
+            self.answered.append((form.number, number))
+        self.forms[digest] = form
+        return form.number, State.PENDING
+
+    def _prefix(self, path: list[bytes]) -> int:
+        """Row of the prefix, adding the part of the chain that is new. Looked up from its deep end."""
+        missing: list[bytes] = []
+        row = 0
+        for digest in reversed(path):
+            found = self._known_prefix(digest)
+            if found is not None:
+                row = found
+                break
+            missing.append(digest)
+        depth = len(path) - len(missing)
+        for digest in reversed(missing):
+            depth += 1
+            parent, row = row, self._number("prefixes")
+            self.prefixes[digest] = row
+            self._row(
+                "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)",
+                (row, parent, digest, depth),
+            )
+        return row
+
+    def _known_prefix(self, digest: bytes) -> int | None:
+        row = self.prefixes.get(digest) or self.db.prefix_rows.get(digest)
+        if row is None:
+            found = self.db.connection.execute(
+                "SELECT number FROM prefixes WHERE digest = ?", (digest,)
+            ).fetchone()
+            if found is None:
+                return None
+            row = found[0]
+        self.prefixes[digest] = row
+        return row
+
+    def _number(self, table: str) -> int:
+        """The next row number of a table, handed out here so that rows can name each other."""
+        if table not in self.next_number:
+            (last,) = self.db.connection.execute(f"SELECT max(number) FROM {table}").fetchone()
+            self.next_number[table] = (last or 0) + 1
+        number = self.next_number[table]
+        self.next_number[table] = number + 1
+        return number
+
+    def _row(self, statement: str, values: tuple[object, ...]) -> None:
+        self.rows.setdefault(statement, []).append(values)
+
+    def insert(self) -> None:
+        """Write what was collected."""
+        # A form's leader is checked at commit; otherwise a row only refers to tables written before it.
+        for part in ("INTO prefixes", "INTO forms", "INTO queries", "INTO texts", "INTO witnesses", "UPDATE"):
+            for statement in [statement for statement in self.rows if part in statement]:
+                self.db.connection.executemany(statement, self.rows.pop(statement))
+        for form, number in self.answered:
+            place(self.db, self.now, form, number)
+        self.answered.clear()
+        self.numbers.clear()
+
+
+_INSERT_TEXT = "INSERT INTO texts (query, digest, body) VALUES (?, ?, ?)"
+_INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
+_INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
+# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
+_HURRY_LEADER = "UPDATE queries SET priority = max(priority, ?1) WHERE number = ?2 AND priority < ?1"

@@ -1,0 +1,113 @@
+"""Which results still have to be written as files.
+
+The commit of a result is the truth; files are derived from it and may be derived again at any time. The
+outbox only remembers which are due, how often writing failed, and which were given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .database import Database
+from .rows import Damaged, read_answer, read_query, read_witnesses
+from .values import Publication, Result
+
+__all__ = [
+    "Backoff",
+    "due_publications",
+    "publication_failed",
+    "published",
+    "republish",
+    "revive_publications",
+]
+
+MAX_FAILURE_CHARS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """When a failed publication is tried again: min(max_s, base_s * 2^(n-1)) after the n-th failure."""
+
+    base_s: float = 1.0
+    max_s: float = 300.0
+    failures: int = 8  # so many, and it becomes a dead letter
+
+    def delay(self, failures: int) -> float:
+        return min(self.max_s, self.base_s * 2.0 ** min(failures - 1, 20))
+
+
+def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publication]:
+    """The publications that are due, longest due first. One with damaged rows becomes a dead letter."""
+    found: list[Publication] = []
+    damaged: list[tuple[int, Damaged]] = []
+    with db.read() as connection:
+        rows = connection.execute(
+            "SELECT p.result, p.failures, r.query, q.id, r.digest, r.body, r.completed "
+            "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
+            "JOIN queries q ON q.number = r.query "
+            "WHERE p.state = 'due' AND p.due <= ? ORDER BY p.due LIMIT ?",
+            (db.now(), limit),
+        ).fetchall()
+        for number, failures, query, identity, digest, body, completed in rows:
+            try:
+                result = Result(number, identity.hex(), read_answer(body, digest), completed)
+                witnesses = tuple(read_witnesses(db, query))
+                found.append(Publication(number, read_query(db, query), witnesses, result, failures))
+            except Damaged as error:
+                damaged.append((number, error))
+    for number, damage in damaged:
+        publication_failed(db, number, str(damage), backoff, final=True)
+    return found
+
+
+def published(db: Database, ids: Iterable[int]) -> None:
+    """The files of these publications are durable."""
+    with db.write():
+        db.connection.executemany(
+            "UPDATE publications SET state = 'published', failure = NULL WHERE result = ? AND state = 'due'",
+            ((number,) for number in ids),
+        )
+
+
+def publication_failed(
+    db: Database, number: int, error: str, backoff: Backoff, *, final: bool = False
+) -> None:
+    """Writing failed: try again later, or after too many failures never on its own."""
+    with db.write() as now:
+        row = db.connection.execute(
+            "SELECT failures FROM publications WHERE result = ? AND state = 'due'", (number,)
+        ).fetchone()
+        if row is None:
+            return
+        failures = row[0] + 1
+        dead = final or failures >= backoff.failures
+        db.connection.execute(
+            "UPDATE publications SET state = ?, due = ?, failures = ?, failure = ? WHERE result = ?",
+            (
+                "dead" if dead else "due",
+                now + backoff.delay(failures),
+                failures,
+                error[:MAX_FAILURE_CHARS],
+                number,
+            ),
+        )
+        db.bump("publications.failures")
+
+
+def revive_publications(db: Database) -> int:
+    """Make every dead letter due again; returns how many there were."""
+    with db.write() as now:
+        return db.connection.execute(
+            "UPDATE publications INDEXED BY publications_dead SET state = 'due', due = ?, failures = 0 "
+            "WHERE state = 'dead'",
+            (now,),
+        ).rowcount
+
+
+def republish(db: Database) -> int:
+    """Make every result due again, to re-create the files from nothing; returns how many there are."""
+    with db.write() as now:
+        return db.connection.execute(
+            "UPDATE publications SET state = 'due', due = ?, failures = 0, failure = NULL", (now,)
+        ).rowcount

@@ -1,0 +1,323 @@
+"""Leases: claim, renew, complete, fail, release.
+
+Every lease of a query has a larger token than the one before. Only the owner of the latest, and only
+before its deadline, can change anything; whoever comes late is told so and changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from smtspool.errors import MisuseError
+from smtspool.query import Answer, Query, Status
+
+from .answers import check_answer, record
+from .database import Database
+from .forms import drain_one, quarantine, reused, settle
+from .reuse import transferred
+from .rows import Damaged, read_query
+from .values import Lease, Order, State
+
+__all__ = ["Patience", "claim", "complete", "fail", "refute", "release", "release_owner", "renew"]
+
+MAX_OWNER_BYTES = 256
+MAX_LEASE_SECONDS = 7 * 24 * 3600.0
+MAX_FAILURE_CHARS = 4096
+# Expired leases put back by one claim; more would make its transaction long.
+EXPIRED_CHUNK = 1000
+# How far affinity looks: ancestors of the last prefix, and the newest of its extensions.
+NEAR_ANCESTORS = 8
+NEAR_CHILDREN = 16
+
+_PENDING = "queries INDEXED BY {} WHERE state = 'pending' ORDER BY {}"
+_ORDERS = {
+    Order.DFS: _PENDING.format("pending_dfs", "depth DESC, priority DESC, number"),
+    Order.BFS: _PENDING.format("pending_bfs", "depth, priority DESC, number"),
+    Order.PRIORITY: _PENDING.format("pending_priority", "priority DESC, number"),
+    Order.FIFO: _PENDING.format("pending_fifo", "number"),
+}
+_HELD = "state = 'leased' AND number = ? AND owner = ? AND token = ? AND deadline > ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """When a query is given up, as a terminal `error` that `retry` re-opens.
+
+    ``attempts`` is generous: services are restarted and machines crash without the query's fault, and
+    each takes one attempt. ``deaths`` is small: a helper that died had nothing else to do.
+    """
+
+    attempts: int = 20
+    deaths: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a lease is, before its query is read."""
+
+    number: int
+    owner: str
+    token: int
+    deadline: float
+    attempts: int
+
+
+def claim(
+    db: Database,
+    owner: str,
+    lease_s: float,
+    limit: int,
+    order: Order,
+    affinity: str | None,
+    patience: Patience,
+) -> list[Lease]:
+    """Take up to ``limit`` queries for ``lease_s`` seconds; see :meth:`Store.claim`."""
+    _check_owner(owner)
+    _check_seconds(lease_s)
+    with db.write() as now:
+        drain_one(db, now)
+        _reopen_expired(db, now, patience)
+        numbers = _near(db, affinity, limit) if affinity else []
+        numbers = _in_order(db, order, limit, numbers)
+        deadline = now + lease_s
+        taken = db.connection.execute(
+            "UPDATE queries SET state = 'leased', owner = ?, deadline = ?, token = token + 1, "
+            "attempts = attempts + 1 WHERE number IN (SELECT value FROM json_each(?)) "
+            "RETURNING number, token, attempts",
+            (owner, deadline, json.dumps(numbers)),
+        ).fetchall()
+    held = {number: _Held(number, owner, token, deadline, attempts) for number, token, attempts in taken}
+    # The leases are committed: reading and checking the texts keeps nobody from the write lock.
+    leases = (_materialised(db, held[number]) for number in numbers)
+    return [lease for lease in leases if lease is not None]
+
+
+def _near(db: Database, affinity: str, limit: int) -> list[int]:
+    """Pending queries whose prefix shares most with the given one: itself, its extensions, its ancestors."""
+    connection = db.connection
+    found = connection.execute(
+        "SELECT number FROM prefixes WHERE digest = ?", (_digest(affinity),)
+    ).fetchone()
+    if found is None:
+        return []
+    (last,) = found
+    children = connection.execute(
+        "SELECT number FROM prefixes WHERE parent = ? ORDER BY number DESC LIMIT ?", (last, NEAR_CHILDREN)
+    ).fetchall()
+    ancestors = connection.execute(
+        "WITH RECURSIVE up (number, distance) AS (SELECT ?, 0 UNION ALL SELECT p.parent, distance + 1 "
+        "FROM up JOIN prefixes p USING (number) WHERE p.depth > 1 AND distance < ?) "
+        "SELECT number FROM up WHERE distance > 0 ORDER BY distance",
+        (last, NEAR_ANCESTORS),
+    ).fetchall()
+    numbers: list[int] = []
+    for (prefix,) in [(last,), *children, *ancestors]:
+        if len(numbers) >= limit:
+            break
+        rows = connection.execute(
+            "SELECT number FROM queries INDEXED BY pending_prefix "
+            "WHERE state = 'pending' AND prefix = ? ORDER BY number LIMIT ?",
+            (prefix, limit - len(numbers)),
+        )
+        numbers.extend(number for (number,) in rows)
+    return numbers
+
+
+def _in_order(db: Database, order: Order, limit: int, first: list[int]) -> list[int]:
+    """``first``, filled up to ``limit`` with what comes next in the order."""
+    if len(first) >= limit:
+        return first
+    rows = db.connection.execute(f"SELECT number FROM {_ORDERS[order]} LIMIT ?", (limit,))
+    taken = set(first)
+    return [*first, *(number for (number,) in rows if number not in taken)][:limit]
+
+
+def _materialised(db: Database, held: _Held) -> Lease | None:
+    """The lease with its query; None if the text is damaged, and then the query is parked."""
+    try:
+        with db.read():
+            query = read_query(db, held.number)
+            offer = _offer(db, held.number, query)
+    except Damaged as error:
+        with db.write() as now:
+            if _end(db, now, held, State.DONE):
+                db.bump("damaged")
+                _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
+        return None
+    return Lease(query, held.owner, held.token, held.deadline, held.attempts, held.number, offer)
+
+
+def _offer(db: Database, number: int, query: Query) -> Answer | None:
+    """The sat answer of this query's form, in this query's symbols, if there is one."""
+    found = db.connection.execute(
+        "SELECT f.source FROM queries q JOIN forms f ON f.number = q.form "
+        "WHERE q.number = ? AND f.state = 'answered' AND f.status = 'sat' AND f.source <> q.number",
+        (number,),
+    ).fetchone()
+    if found is None:
+        return None
+    try:
+        return transferred(read_query(db, found[0]), reused(db, found[0]), query)
+    except Damaged:
+        return None  # the source's damage is its own finding; this query is simply solved
+
+
+def renew(db: Database, leases: Sequence[Lease], lease_s: float) -> list[Lease]:
+    """Those of the leases that are still held, with deadlines ``lease_s`` seconds from now."""
+    _check_seconds(lease_s)
+    with db.write() as now:
+        deadline = now + lease_s
+        return [
+            replace(lease, deadline=deadline)
+            for lease in leases
+            if db.connection.execute(
+                f"UPDATE queries SET deadline = ? WHERE {_HELD}",
+                (deadline, lease.number, lease.owner, lease.token, now),
+            ).rowcount
+        ]
+
+
+def complete(db: Database, answered: Sequence[tuple[Lease, Answer]]) -> list[bool]:
+    """Commit answers in one durable transaction; False for each that came too late and was dropped."""
+    for lease, answer in answered:
+        check_answer(lease.query, answer)
+    with db.write() as now:
+        return [_complete(db, now, lease, answer) for lease, answer in answered]
+
+
+def _complete(db: Database, now: float, lease: Lease, answer: Answer) -> bool:
+    if not _end(db, now, lease, State.DONE):
+        db.bump("stale")
+        return False
+    _finish(db, now, lease.number, answer)
+    return True
+
+
+def fail(
+    db: Database, lease: Lease, reason: str, *, helper_died: bool, stderr: str, patience: Patience
+) -> bool:
+    """Give a query back unanswered, or give it up; False if the lease was no longer held."""
+    failure = f"{reason}\n{stderr[-MAX_FAILURE_CHARS:]}" if stderr else reason[-MAX_FAILURE_CHARS:]
+    with db.write() as now:
+        if not _end(db, now, lease, State.PENDING):
+            db.bump("stale")
+            return False
+        db.connection.execute(
+            "UPDATE queries SET deaths = deaths + ?, failure = ? WHERE number = ?",
+            (helper_died, failure, lease.number),
+        )
+        db.bump("failures")
+        if helper_died:
+            db.bump("deaths")
+        _give_up_if_hopeless(db, now, [lease.number], patience)
+        return True
+
+
+def release(db: Database, leases: Iterable[Lease]) -> int:
+    """Give queries back untouched: the attempt does not count. Returns how many were still held."""
+    with db.write() as now:
+        held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING)]
+        db.connection.executemany(
+            "UPDATE queries SET attempts = attempts - 1 WHERE number = ?", ((number,) for number in held)
+        )
+        return len(held)
+
+
+def release_owner(db: Database, now: float, owner: str, patience: Patience) -> int:
+    """Put back whatever a dead owner held; inside a transaction. Its attempts count."""
+    numbers = [
+        number
+        for (number,) in db.connection.execute(
+            "UPDATE queries SET state = 'pending', owner = NULL, deadline = NULL, "
+            "failure = 'the service that solved it died' "
+            "WHERE state = 'leased' AND owner = ? RETURNING number",
+            (owner,),
+        ).fetchall()
+    ]
+    _give_up_if_hopeless(db, now, numbers, patience)
+    return len(numbers)
+
+
+def refute(db: Database, lease: Lease) -> None:
+    """The answer offered with the lease does not hold: quarantine the form. The lease goes on."""
+    if lease.reuse is None:
+        raise MisuseError("this lease came with no answer to refute")
+    with db.write() as now:
+        db.bump("reuse.refuted")
+        quarantine(db, now, _form_of(db, lease.number))
+
+
+def _reopen_expired(db: Database, now: float, patience: Patience) -> None:
+    numbers = [
+        number
+        for (number,) in db.connection.execute(
+            "SELECT number FROM queries INDEXED BY leased_deadline "
+            "WHERE state = 'leased' AND deadline <= ? ORDER BY deadline LIMIT ?",
+            (now, EXPIRED_CHUNK),
+        ).fetchall()
+    ]
+    if not numbers:
+        return
+    db.connection.executemany(
+        "UPDATE queries SET state = 'pending', owner = NULL, deadline = NULL, "
+        "failure = 'the lease expired' WHERE number = ?",
+        ((number,) for number in numbers),
+    )
+    db.bump("expired", len(numbers))
+    _give_up_if_hopeless(db, now, numbers, patience)
+
+
+def _give_up_if_hopeless(db: Database, now: float, numbers: list[int], patience: Patience) -> None:
+    """Park those of the pending queries that used up their attempts or keep killing helpers."""
+    for number in numbers:
+        attempts, deaths, failure = db.connection.execute(
+            "SELECT attempts, deaths, failure FROM queries WHERE number = ?", (number,)
+        ).fetchone()
+        if deaths >= patience.deaths:
+            reason = f"{deaths} helpers died of it; the last: {failure}"
+        elif attempts >= patience.attempts:
+            reason = f"{attempts} attempts failed; the last: {failure}"
+        else:
+            continue
+        db.bump("parked")
+        _finish(db, now, number, Answer(Status.ERROR, reason=reason))
+
+
+def _end(db: Database, now: float, held: _Held | Lease, state: State) -> bool:
+    """End a lease that is still held, leaving the query in ``state``. False if it is held no more."""
+    return bool(
+        db.connection.execute(
+            f"UPDATE queries SET state = ?, owner = NULL, deadline = NULL WHERE {_HELD}",
+            (state, held.number, held.owner, held.token, now),
+        ).rowcount
+    )
+
+
+def _finish(db: Database, now: float, number: int, answer: Answer) -> None:
+    db.connection.execute("UPDATE queries SET state = 'done' WHERE number = ? AND state <> 'done'", (number,))
+    record(db, now, number, answer)
+    settle(db, now, _form_of(db, number), number, answer)
+
+
+def _form_of(db: Database, number: int) -> int:
+    return int(db.connection.execute("SELECT form FROM queries WHERE number = ?", (number,)).fetchone()[0])
+
+
+def _digest(key: str) -> bytes:
+    try:
+        return bytes.fromhex(key)
+    except ValueError as error:
+        raise MisuseError(f"not the key of a prefix: {key!r}") from error
+
+
+def _check_owner(owner: str) -> None:
+    if not owner or "\0" in owner or len(owner.encode()) > MAX_OWNER_BYTES:
+        raise MisuseError(f"an owner is named by 1 to {MAX_OWNER_BYTES} bytes of text without NUL")
+
+
+def _check_seconds(lease_s: float) -> None:
+    if not math.isfinite(lease_s) or not 0 < lease_s <= MAX_LEASE_SECONDS:
+        raise MisuseError(f"a lease lasts more than 0 and at most {MAX_LEASE_SECONDS:.0f} seconds")

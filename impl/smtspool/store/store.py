@@ -1,0 +1,283 @@
+"""The store: what its users see."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.query import Answer, Query, Status, Witness
+
+from . import ingest as admission
+from . import outbox, owners, queue
+from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database
+from .forms import place
+from .fsck import Finding, check_store
+from .outbox import Backoff
+from .owners import OWNERS_NAME, Owner
+from .queue import Patience
+from .rows import read_answer, read_query, read_witnesses
+from .values import Counts, Lease, Order, Publication, Result
+
+__all__ = ["Store"]
+
+# Results read per transaction by `results`, so that a long listing holds no long view.
+RESULTS_CHUNK = 256
+
+
+class Store:
+    """Queries, leases, answers and the outbox of one directory, shared by any number of processes.
+
+    Open one per thread: it holds one connection, which belongs to that thread of that process and is
+    closed by it. Every method is one short transaction, durable when it returns. Whatever the machine
+    refuses (full disk, read-only, damage, a lock held too long) raises InfrastructureError, has changed
+    nothing, and may be tried again. Times are seconds on ``clock``, which all users of the directory share.
+    """
+
+    def __init__(self, database: Database, patience: Patience, backoff: Backoff) -> None:
+        self._db = database
+        self._patience = patience
+        self._backoff = backoff
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        create: bool = False,
+        clock: Callable[[], float] = time.time,
+        patience: Patience | None = None,
+        backoff: Backoff | None = None,
+        busy_timeout_s: float = BUSY_TIMEOUT_SECONDS,
+    ) -> Store:
+        """Open the store in ``directory``; ``create`` makes it if there is none.
+
+        Raises MisuseError if there is none, ConfigError if it was written by a newer smtspool.
+        """
+        directory = Path(directory)
+        try:
+            if create:
+                (directory / OWNERS_NAME).mkdir(parents=True, exist_ok=True)
+            elif not (directory / INDEX_NAME).is_file():
+                raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
+        except OSError as error:
+            raise InfrastructureError(f"{directory}: {error.strerror}") from error
+        database = Database(directory, clock=clock, busy_timeout_s=busy_timeout_s)
+        return cls(database, patience or Patience(), backoff or Backoff())
+
+    @property
+    def directory(self) -> Path:
+        return self._db.directory
+
+    # Admission
+
+    def ingest(self, queries: Sequence[Query]) -> list[bool]:
+        """Store queries durably, all or none; True for each one that is new. Idempotent (F364 §3.4).
+
+        A query that is there keeps its state, the larger timeout and the larger priority, and gains the
+        witness if that is new. A new query whose form is proven unsat is done at once.
+        """
+        return admission.ingest(self._db, queries)
+
+    # Leases
+
+    def register(self) -> Owner:
+        """Register this process as an owner until the returned object is closed (on this thread)."""
+        return Owner(self._db, self._patience)
+
+    def reap(self) -> int:
+        """Put back the leases of owners that are proven dead; returns how many."""
+        return owners.reap(self._db, self._patience)
+
+    def claim(
+        self,
+        owner: str,
+        lease_s: float,
+        limit: int,
+        order: Order = Order.DFS,
+        affinity: str | None = None,
+    ) -> list[Lease]:
+        """Lease up to ``limit`` pending or expired queries for ``lease_s`` seconds.
+
+        With ``affinity`` (``Lease.affinity`` of the last query) those of the same prefix, its extensions
+        and its ancestors come first; then, and when there are none, any others in the given order. The
+        attempt counts from now on. A query whose text is damaged is parked as an error and not handed out.
+        """
+        if limit < 1:
+            raise MisuseError("claim at least one query")
+        return queue.claim(self._db, owner, lease_s, limit, order, affinity, self._patience)
+
+    def renew(self, leases: Sequence[Lease], lease_s: float) -> list[Lease]:
+        """Move deadlines to ``lease_s`` seconds from now; returns the leases that are still held."""
+        return queue.renew(self._db, leases, lease_s)
+
+    def complete(self, answered: Sequence[tuple[Lease, Answer]]) -> list[bool]:
+        """Commit answers; False for each whose lease was lost: it is stale, and changes nothing.
+
+        Raises MisuseError, and commits none, if one may not be kept: a sat answer without a complete model
+        confirmed by another engine, an unknown or error without a reason.
+        """
+        return queue.complete(self._db, answered)
+
+    def fail(self, lease: Lease, reason: str, *, helper_died: bool, stderr: str = "") -> bool:
+        """Put a query back after a failed attempt; False if the lease was lost.
+
+        Too many attempts, or too many dead helpers, end it as an error that carries the last stderr.
+        """
+        return queue.fail(
+            self._db, lease, reason, helper_died=helper_died, stderr=stderr, patience=self._patience
+        )
+
+    def release(self, leases: Iterable[Lease]) -> int:
+        """Put queries back unsolved, the attempt not counted; returns how many were still held."""
+        return queue.release(self._db, leases)
+
+    def refute(self, lease: Lease) -> None:
+        """The answer offered with this lease failed verification: its form is never reused again."""
+        queue.refute(self._db, lease)
+
+    def retry(self, query_id: str) -> bool:
+        """Re-open a query that ended as unknown or error; False if there is no such result."""
+        with self._db.write() as now:
+            row = self._db.connection.execute(
+                "SELECT q.number, q.form, r.number, r.status FROM queries q "
+                "JOIN results r ON r.query = q.number WHERE q.id = ?",
+                (_raw(query_id),),
+            ).fetchone()
+            if row is None or Status(row[3]).definite:
+                return False
+            number, form, result, _ = row
+            self._db.connection.execute("DELETE FROM results WHERE number = ?", (result,))
+            self._db.connection.execute(
+                "UPDATE queries SET attempts = 0, deaths = 0, failure = NULL WHERE number = ?", (number,)
+            )
+            self._db.bump("retried")
+            place(self._db, now, form, number)
+            return True
+
+    # Reading
+
+    def query(self, query_id: str) -> Query | None:
+        """The query as it was stored, with its present timeout and priority and its oldest witness."""
+        with self._db.read():
+            number = self._number(query_id)
+            return None if number is None else read_query(self._db, number)
+
+    def witnesses(self, query_id: str) -> list[Witness]:
+        """The witnesses of a query, oldest first."""
+        with self._db.read():
+            number = self._number(query_id)
+            return [] if number is None else read_witnesses(self._db, number)
+
+    def result(self, query_id: str) -> Result | None:
+        """The committed answer of a query, if it has one."""
+        with self._db.read() as connection:
+            row = connection.execute(
+                "SELECT r.number, q.id, r.digest, r.body, r.completed FROM queries q "
+                "JOIN results r ON r.query = q.number WHERE q.id = ?",
+                (_raw(query_id),),
+            ).fetchone()
+        return None if row is None else _result(*row)
+
+    def results(self, after: int = 0) -> Iterator[Result]:
+        """Results in the order of completion, beginning behind number ``after``."""
+        while True:
+            with self._db.read() as connection:
+                rows = connection.execute(
+                    "SELECT r.number, q.id, r.digest, r.body, r.completed FROM results r "
+                    "JOIN queries q ON q.number = r.query WHERE r.number > ? ORDER BY r.number LIMIT ?",
+                    (after, RESULTS_CHUNK),
+                ).fetchall()
+            for row in rows:
+                yield _result(*row)
+            if len(rows) < RESULTS_CHUNK:
+                return
+            after = rows[-1][0]
+
+    def counters(self) -> dict[str, int | float]:
+        """Every counter: those of the tables, and telemetry such as ``wins.z3`` or ``stale``."""
+        with self._db.read() as connection:
+            return dict(connection.execute("SELECT name, value FROM counters"))
+
+    def counts(self) -> Counts:
+        """How many queries are where. Costs the same whatever the store holds."""
+        return Counts.of(self.counters())
+
+    def _number(self, query_id: str) -> int | None:
+        row = self._db.connection.execute(
+            "SELECT number FROM queries WHERE id = ?", (_raw(query_id),)
+        ).fetchone()
+        return None if row is None else int(row[0])
+
+    # Publication
+
+    def due_publications(self, limit: int) -> list[Publication]:
+        """Results whose files are to be written now, longest due first."""
+        return outbox.due_publications(self._db, limit, self._backoff)
+
+    def published(self, ids: Iterable[int]) -> None:
+        """The files of these publications are durable."""
+        outbox.published(self._db, ids)
+
+    def publication_failed(self, publication_id: int, error: str) -> None:
+        """Writing failed; it is due again after a growing delay, and given up as a dead letter at last."""
+        outbox.publication_failed(self._db, publication_id, error, self._backoff)
+
+    def revive_publications(self) -> int:
+        """Make dead letters due again; returns how many."""
+        return outbox.revive_publications(self._db)
+
+    def republish(self) -> int:
+        """Make every result due again, to re-create all files; returns how many."""
+        return outbox.republish(self._db)
+
+    # Knowledge
+
+    def put(self, name: str, value: object) -> None:
+        """Remember a JSON value under a name, such as what the race learnt."""
+        text = json.dumps(value, allow_nan=False)
+        with self._db.write():
+            self._db.connection.execute(
+                "INSERT INTO knowledge (name, value) VALUES (?, ?) "
+                "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (name, text),
+            )
+
+    def get(self, name: str) -> object:
+        """The JSON value remembered under a name, or None."""
+        with self._db.read() as connection:
+            row = connection.execute("SELECT value FROM knowledge WHERE name = ?", (name,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    # Life cycle
+
+    @staticmethod
+    def fsck(directory: Path) -> list[Finding]:
+        """Verify everything in a store without changing it; an empty list means that all is well."""
+        return check_store(Path(directory))
+
+    def close(self) -> None:
+        """Close the connection; idempotent."""
+        self._db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _raw(query_id: str) -> bytes:
+    try:
+        return bytes.fromhex(query_id)
+    except ValueError as error:
+        raise MisuseError(f"not the id of a query: {query_id!r}") from error
+
+
+def _result(number: int, identity: bytes, digest: bytes, body: bytes, completed: float) -> Result:
+    return Result(number, identity.hex(), read_answer(body, digest), completed)

@@ -1,0 +1,124 @@
+"""The values the store hands out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from smtspool.query import Answer, Query, Witness
+
+__all__ = ["Counts", "Lease", "Order", "Publication", "Result", "State"]
+
+
+class State(StrEnum):
+    """Where a query stands."""
+
+    PENDING = "pending"  # may be claimed
+    WAITING = "waiting"  # another query of the same form is being solved for it
+    LEASED = "leased"  # somebody owns it until a deadline
+    DONE = "done"  # has a result
+
+
+class Order(StrEnum):
+    """Which pending query is claimed first; ties go to the higher priority, then to the older one."""
+
+    DFS = "dfs"  # longest prefix
+    BFS = "bfs"  # shortest prefix
+    PRIORITY = "priority"  # highest priority
+    FIFO = "fifo"  # oldest, whatever its priority
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to answer one query until ``deadline`` (seconds, the store's clock).
+
+    ``token`` grows with every lease of the query: it fences off whoever held an earlier one. ``reuse`` is
+    the answer of a solved query of the same form, its model already in this query's symbols; it is an
+    offer, and whoever takes it verifies it first.
+    """
+
+    query: Query
+    owner: str
+    token: int
+    deadline: float
+    attempts: int  # this one included
+    number: int  # row of the query
+    reuse: Answer | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What names this lease among all leases ever given."""
+        return self.query.id, self.token
+
+    @property
+    def affinity(self) -> str:
+        """Key of the query's prefix, to be passed to the next ``claim``; empty for the empty prefix."""
+        levels = self.query.levels
+        return levels[-2].key if len(levels) > 1 else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The committed answer of one query."""
+
+    number: int  # order of completion; where to go on with ``results(after=...)``
+    query_id: str
+    answer: Answer
+    completed: float  # seconds since the epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A result whose files are to be written.
+
+    ``id`` names this result, not the query: after ``retry`` the query gets another one, so an outdated
+    publication cannot acknowledge the new result.
+    """
+
+    id: int
+    query: Query
+    witnesses: tuple[Witness, ...]
+    result: Result
+    failures: int  # of earlier tries
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many queries are where, and how many results there are of each kind."""
+
+    pending: int
+    waiting: int
+    leased: int
+    sat: int
+    unsat: int
+    unknown: int
+    error: int
+    publications_due: int
+    publications_published: int
+    publications_dead: int
+
+    @property
+    def open(self) -> int:
+        """Queries without a result."""
+        return self.pending + self.waiting + self.leased
+
+    @property
+    def done(self) -> int:
+        return self.sat + self.unsat + self.unknown + self.error
+
+    @property
+    def total(self) -> int:
+        return self.open + self.done
+
+    @classmethod
+    def of(cls, counters: Mapping[str, int | float]) -> Counts:
+        """From the counters the triggers keep."""
+        return cls(
+            **{name: int(counters[f"queries.{name}"]) for name in ("pending", "waiting", "leased")},
+            **{name: int(counters[f"results.{name}"]) for name in ("sat", "unsat", "unknown", "error")},
+            **{
+                f"publications_{name}": int(counters[f"publications.{name}"])
+                for name in ("due", "published", "dead")
+            },
+        )
