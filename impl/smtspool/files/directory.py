@@ -53,7 +53,7 @@ class Directory:
         there is no weaker way to do this.
         """
         if not hasattr(os, "O_NOFOLLOW"):
-            raise OSError(errno.EOPNOTSUPP, "no O_NOFOLLOW on this platform; smtspool does not run without it")
+            raise OSError(errno.EOPNOTSUPP, "this platform has no O_NOFOLLOW, and there is no weaker way")
         text = os.fspath(path)
         parts = [part for part in text.split("/") if part not in ("", ".")]
         reached = "/" if text.startswith("/") else "."

@@ -1,0 +1,214 @@
+"""One pass over ``incoming/``, by the holder of the admission lock.
+
+Each ``action`` is an atomic step of the model ``spool_admission``; a process may die before any of them, and
+the next pass converges. What makes it so is one order: the store commit is durable before the first move of
+its batch, every sidecar before the move of its file, and a file is in ``incoming/`` until its move.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import NamedTuple
+
+from smtspool.actions import action
+from smtspool.errors import AdmissionError, Reason
+from smtspool.files import Directory, Entry, Identity, Unstable, open_entry
+from smtspool.query import Limits, Query, parse_file
+from smtspool.spool.names import free_names
+from smtspool.spool.quarantine import Quarantine, Rejection
+
+__all__ = ["Admission", "Commit", "Folders", "Tally"]
+
+Commit = Callable[[Sequence[Query]], Sequence[bool]]
+
+
+class Folders(NamedTuple):
+    """The three directories of a spool."""
+
+    incoming: Directory
+    accepted: Directory
+    rejected: Directory
+
+
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """A file that was read stably and decoded whole."""
+
+    name: str
+    identity: Identity
+    queries: tuple[Query, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counters of one pass; see :class:`~smtspool.spool.report.ScanReport`."""
+
+    accepted: int = 0
+    rejected: int = 0
+    deferred: int = 0
+    created: int = 0
+    replayed: int = 0
+    bytes: int = 0
+    latency: list[float] = field(default_factory=list)
+
+
+class Fate(StrEnum):
+    """How a ``Move`` went."""
+
+    MOVED = "moved"
+    GONE = "gone"  # its producer removed it after it was read; what was read is committed
+    REPLACED = "replaced"  # the name leads to another file now, which stays for the next pass
+
+
+class Admission:
+    """The steps of one pass. For one thread, which holds the lock."""
+
+    def __init__(
+        self,
+        folders: Folders,
+        quarantine: Quarantine,
+        commit: Commit,
+        *,
+        consumer: str,
+        limits: Limits,
+        wall: Callable[[], float],
+    ) -> None:
+        self.tally = Tally()
+        self._incoming, self._accepted, self._rejected = folders
+        self._quarantine = quarantine
+        self._commit = commit
+        self._consumer = consumer
+        self._limits = limits
+        self._wall = wall
+        self._batch: list[Admissible | Rejection] = []
+        self._batch_queries = 0
+        self._batch_bytes = 0
+
+    def holds(self, queries: int, size: int) -> bool:
+        """True once the open batch has at least so many queries (or files), or bytes of query text."""
+        return max(self._batch_queries, len(self._batch)) >= queries or self._batch_bytes >= size
+
+    def examine(self, name: str) -> None:
+        """``Open`` and ``Verify`` one file, and put the verdict into the open batch."""
+        with action("Open", consumer=self._consumer, file=name) as step:
+            try:
+                entry = open_entry(self._incoming, name)
+            except FileNotFoundError:  # its producer, or an operator, took it back
+                step.outcome = "gone"
+                return
+            except Unstable:
+                step.outcome = "unstable"
+                self.tally.deferred += 1
+                return
+        with entry, action("Verify", consumer=self._consumer, file=name) as step:
+            try:
+                verdict = self._judge(entry)
+            except Unstable:
+                step.outcome = "unstable"
+                self.tally.deferred += 1
+                return
+            step.outcome = "good" if isinstance(verdict, Admissible) else "bad"
+        self._batch.append(verdict)
+
+    def _judge(self, entry: Entry) -> Admissible | Rejection:
+        data: bytes | None = None
+        try:
+            data = entry.read(self._limits.file)
+            queries = _decode(entry.name, data, self._limits)
+        except AdmissionError as refusal:
+            digest = None if data is None else sha256(data).hexdigest()
+            return Rejection(entry.name, entry.identity, refusal.reason, refusal.message, digest)
+        self._batch_queries += len(queries)
+        self._batch_bytes += sum(query.size for query in queries)
+        return Admissible(entry.name, entry.identity, queries)
+
+    def settle(self) -> None:
+        """``Commit`` the open batch, ``WriteSidecar`` and ``Move`` its files; each stage durable in turn."""
+        batch = self._batch
+        self._batch, self._batch_queries, self._batch_bytes = [], 0, 0
+        good = [file for file in batch if isinstance(file, Admissible)]
+        if good:
+            self._store(good)
+        kept = {file.name: self._write_sidecar(file) for file in batch if isinstance(file, Rejection)}
+        if kept:
+            self._rejected.sync()
+        for file in batch:
+            with action("Move", consumer=self._consumer, file=file.name) as step:
+                if isinstance(file, Admissible):
+                    step.outcome = self._accept(file)
+                else:
+                    step.outcome = self._reject(file, kept[file.name])
+        if good:
+            self._accepted.sync()
+        if kept:
+            self._rejected.sync()
+
+    def _store(self, good: Sequence[Admissible]) -> None:
+        queries = [query for file in good for query in file.queries]
+        with action("Commit", consumer=self._consumer, files=tuple(file.name for file in good)):
+            created = sum(self._commit(queries))
+        now = self._wall()
+        self.tally.created += created
+        self.tally.replayed += len(queries) - created
+        self.tally.latency.extend(max(0.0, now - file.identity.mtime_ns / 1e9) for file in good)
+
+    def _write_sidecar(self, rejection: Rejection) -> str:
+        with action("WriteSidecar", consumer=self._consumer, file=rejection.name):
+            return self._quarantine.write_sidecar(rejection, self._wall())
+
+    def _accept(self, file: Admissible) -> Fate:
+        names = free_names(file.name, self._accepted.name_max())
+        fate = self._move(file.name, file.identity, self._accepted, names)
+        self._quarantine.forget(file.name)
+        if fate is Fate.REPLACED:
+            self.tally.deferred += 1
+        else:
+            self.tally.accepted += 1
+            self.tally.bytes += file.identity.size
+        return fate
+
+    def _reject(self, file: Rejection, kept: str) -> Fate:
+        fate = self._move(file.name, file.identity, self._rejected, (kept,))
+        if fate is Fate.MOVED:
+            self.tally.rejected += 1
+            return fate
+        self._quarantine.drop_sidecar(kept)
+        self.tally.deferred += fate is Fate.REPLACED
+        return fate
+
+    def _move(self, name: str, identity: Identity, to: Directory, new_names: Iterable[str]) -> Fate:
+        # Identity is compared on both sides of the rename: before, because a batch is long; after, because
+        # only the rename itself takes the name out of a producer's hands. What was not read is put back.
+        try:
+            if not Identity.of(self._incoming.stat(name)).moved_from(identity):
+                return Fate.REPLACED
+            moved = _rename_to_free(self._incoming, name, to, new_names)
+        except FileNotFoundError:
+            return Fate.GONE
+        if Identity.of(to.stat(moved)).moved_from(identity):
+            return Fate.MOVED
+        _rename_to_free(to, moved, self._incoming, free_names(name, self._incoming.name_max()))
+        return Fate.REPLACED
+
+
+def _decode(name: str, data: bytes, limits: Limits) -> tuple[Query, ...]:
+    try:
+        return parse_file(name, data, limits)
+    except (AdmissionError, MemoryError):
+        raise
+    except Exception as defect:
+        # The boundary to hostile input: the decoder's own failure is about this file, and the pass goes on.
+        raise AdmissionError(Reason.INTERNAL, f"{type(defect).__name__}: {defect}") from defect
+
+
+def _rename_to_free(source: Directory, name: str, to: Directory, new_names: Iterable[str]) -> str:
+    for new_name in new_names:
+        with suppress(FileExistsError):
+            source.rename(name, to, new_name)
+            return new_name
+    raise FileExistsError(errno.EEXIST, "no free name to move to", name)

@@ -1,0 +1,49 @@
+"""Which names a spool looks at, and which it makes up. Lengths are bytes, as the file system counts them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+__all__ = ["ERROR", "free_names", "is_published", "may_submit", "quarantine_names"]
+
+ERROR = ".error"
+_TRIES = 8  # random tokens; a ninth collision means that something else is wrong
+_LONGEST_SUFFIX = 16
+
+
+def is_published(name: str) -> bool:
+    """False for the temporary names of producers: ``.anything`` (rsync, editors, smtspool) and ``*.tmp``."""
+    return not (name.startswith(".") or name.endswith(".tmp"))
+
+
+def may_submit(name: str, limit: int) -> bool:
+    """True if ``name`` can be one entry of ``incoming/`` and will be looked at there."""
+    plain = bool(name) and "/" not in name and "\0" not in name
+    return plain and is_published(name) and len(os.fsencode(name)) <= limit
+
+
+def free_names(name: str, limit: int) -> Iterator[str]:
+    """``name`` itself, then for when it is taken ``stem~token.suffix``, cut to ``limit`` bytes."""
+    yield name
+    stem, dot, suffix = name.rpartition(".")
+    if not stem or len(suffix) > _LONGEST_SUFFIX:
+        stem, dot, suffix = name, "", ""
+    for _ in range(_TRIES):
+        tail = os.fsencode(f"~{os.urandom(4).hex()}{dot}{suffix}")
+        yield os.fsdecode(os.fsencode(stem)[: limit - len(tail)] + tail)
+
+
+def quarantine_names(name: str, limit: int) -> Iterator[str]:
+    """As :func:`free_names`, with room for :data:`ERROR` behind, and never ending in it.
+
+    So every ``*.error`` in ``rejected/`` is a sidecar, whatever producers call their files.
+    """
+    room = limit - len(ERROR)
+    if name.endswith(ERROR):
+        name += "~"
+    names = free_names(name, room)
+    if len(os.fsencode(name)) > room:
+        next(names)
+    return names
+

@@ -1,0 +1,135 @@
+"""``rejected/``: every bad file beside a sidecar that says why, and no sidecar without its file.
+
+The sidecar of ``rejected/<name>`` is ``rejected/<name>.error``. It is on disk before the file moves, so a
+crash can only leave a sidecar whose file is still in ``incoming/``. The next holder of the lock finds it
+(:meth:`Quarantine.repair`): it is completed when its file is judged bad again, and removed otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.files import Directory, Identity, Unstable, read_stable, write_durable
+from smtspool.spool.names import ERROR, quarantine_names
+from smtspool.spool.state import DirectoryState
+
+__all__ = ["Quarantine", "Rejection"]
+
+_SCHEMA = "smtspool-rejection-v1"
+_SIDECAR_BYTES = 1 << 16
+_MESSAGE_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why one file of ``incoming/`` is bad."""
+
+    name: str
+    identity: Identity
+    reason: Reason
+    message: str
+    sha256: str | None  # of the content; None when it was not read
+
+    def sidecar(self, now: float) -> bytes:
+        """The JSON text of the sidecar, one line of ASCII; ``time`` is in seconds since the epoch."""
+        document = {
+            "schema": _SCHEMA,
+            "name": self.name,  # bytes that are no UTF-8 are lone surrogates U+DC80..U+DCFF (PEP 383)
+            "reason": self.reason.value,
+            "message": self.message[:_MESSAGE_CHARACTERS],
+            "sha256": self.sha256,
+            "identity": self.identity._asdict(),
+            "time": now,
+        }
+        return json.dumps(document).encode("ascii") + b"\n"
+
+
+class Quarantine:
+    """``rejected/`` in the hands of the holder of the admission lock, for one scan."""
+
+    __slots__ = ("_incoming", "_leftovers", "_rejected")
+
+    def __init__(self, incoming: Directory, rejected: Directory) -> None:
+        self._incoming = incoming
+        self._rejected = rejected
+        # A file in incoming/ -> the name that a leftover sidecar keeps for it in rejected/.
+        self._leftovers: dict[str, str] = {}
+
+    def repair(self, known: DirectoryState | None, now: float) -> DirectoryState | None:
+        """Undo what a dead holder left: temporary files, and sidecars that nothing will complete.
+
+        A sidecar whose very file still waits in ``incoming/`` is kept to be completed. A lone ``*.error``
+        that smtspool did not write is nobody's sidecar and stays.
+
+        Returns the state in which ``rejected/`` is known to be in order, if it is. Given back as ``known``
+        the next time, an unchanged directory is not listed again, however full it is.
+        """
+        state = DirectoryState.of(self._rejected)
+        if state == known:
+            return known
+        names = set(self._rejected.names())
+        for name in sorted(names):
+            if name.startswith(".") and name.endswith(".tmp"):
+                self._rejected.unlink(name)
+            elif name.endswith(ERROR) and name.removesuffix(ERROR) not in names:
+                self._settle_lone_sidecar(name)
+        return state if state.is_settled(now) and not self._leftovers else None
+
+    def _settle_lone_sidecar(self, sidecar: str) -> None:
+        origin = self._origin(sidecar)
+        if origin is None:
+            return
+        name, identity = origin
+        if name not in self._leftovers and self._waits(name, identity):
+            self._leftovers[name] = sidecar.removesuffix(ERROR)
+        else:
+            self._rejected.unlink(sidecar)
+
+    def _origin(self, sidecar: str) -> tuple[str, Identity] | None:
+        """Name and identity of the file that a sidecar of ours is about."""
+        try:
+            document = json.loads(read_stable(self._rejected, sidecar, _SIDECAR_BYTES)[0])
+            if document["schema"] == _SCHEMA:
+                return str(document["name"]), Identity(**document["identity"])
+        except (AdmissionError, Unstable, ValueError, KeyError, TypeError, RecursionError):
+            pass  # a stranger's file
+        return None
+
+    def _waits(self, name: str, identity: Identity) -> bool:
+        try:
+            return Identity.of(self._incoming.stat(name)).moved_from(identity)
+        except (FileNotFoundError, ValueError):  # ValueError: a forged name with a NUL in it
+            return False
+
+    def write_sidecar(self, rejection: Rejection, now: float) -> str:
+        """Write the sidecar and return the name it keeps in ``rejected/``; durable after ``rejected.sync()``.
+
+        A leftover is completed: same name, today's verdict. A taken name gives file and sidecar one fresh
+        suffix, so neither overwrites anything nor loses its partner.
+        """
+        data = rejection.sidecar(now)
+        kept = self._leftovers.get(rejection.name)
+        if kept is not None:
+            write_durable(self._rejected, kept + ERROR, data, sync=False)
+            return kept
+        for name in quarantine_names(rejection.name, self._rejected.name_max()):
+            if self._rejected.exists(name):
+                continue
+            with suppress(FileExistsError):
+                write_durable(self._rejected, name + ERROR, data, replace=False, sync=False)
+                return name
+        raise FileExistsError(f"no free name for {rejection.name!r} in {self._rejected.path}")
+
+    def forget(self, name: str) -> None:
+        """``name`` was judged anew and is good: a leftover sidecar of it will not be completed."""
+        kept = self._leftovers.pop(name, None)
+        if kept is not None:
+            self.drop_sidecar(kept)
+
+    def drop_sidecar(self, kept: str) -> None:
+        """Remove the sidecar of a file that will not come."""
+        with suppress(FileNotFoundError):
+            self._rejected.unlink(kept + ERROR)

@@ -1,0 +1,240 @@
+"""The spool as producers and consumers hold it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from types import TracebackType
+from typing import Self
+
+from smtspool.actions import action
+from smtspool.errors import InfrastructureError, LockRefused, MisuseError
+from smtspool.files import AdmissionLock, Directory, write_durable
+from smtspool.query import Limits
+from smtspool.spool.admission import Admission, Commit, Folders, Tally
+from smtspool.spool.names import free_names, is_published, may_submit
+from smtspool.spool.quarantine import Quarantine
+from smtspool.spool.report import Outcome, ScanReport
+from smtspool.spool.state import DirectoryState
+from smtspool.spool.waiting import wait_for_change
+
+__all__ = ["Spool"]
+
+_LOCK = ".ingest.lock"
+_FOLDERS = ("incoming", "accepted", "rejected")
+
+
+class Spool:
+    """A spool directory, anchored: once open, no link put into its path can lead anywhere else.
+
+    Close it, or use it as a context manager. Any thread may call :meth:`submit` and :meth:`backlog`; one
+    thread at a time calls :meth:`scan` and :meth:`wait`.
+
+    Errors: an ``OSError``, of ours or of ``commit``, arrives as the cause of an
+    :class:`~smtspool.errors.InfrastructureError`; other errors of ``commit`` (``sqlite3.Error``) arrive as
+    they are. Either way the lock is free and every file that was not moved is still in ``incoming/``.
+    """
+
+    def __init__(self, root: Directory, limits: Limits) -> None:
+        self._root = root
+        self._limits = limits
+        self._resume_after = ""  # the last name a scan came to before its budget ran out
+        self._busy_since: float | None = None  # by the clock of scan
+        self._seen: DirectoryState | None = None  # incoming/, just before it was last listed to the end
+        self._in_order: DirectoryState | None = None  # rejected/, see Quarantine.repair
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, create: bool = False, limits: Limits | None = None
+    ) -> Spool:
+        """Open the spool at ``path``; ``create`` makes it and its folders where they are missing.
+
+        :raises InfrastructureError: it is missing, or a component is a link (the error names it)
+        """
+        with _infrastructure(f"cannot open the spool {os.fspath(path)}"), ExitStack() as undo:
+            root = undo.enter_context(Directory.open(path, create=create))
+            for name in _FOLDERS:
+                root.child(name, create=create).close()
+            undo.pop_all()
+            return cls(root, limits or Limits())
+
+    def submit(self, name: str, data: bytes) -> str:
+        """Publish ``data`` durably as one file of ``incoming/``; returns its name, fresh if it was taken.
+
+        :raises MisuseError: ``name`` would not be looked at (hidden, ``*.tmp``, a path, too long)
+        """
+        return self.submit_many([(name, data)])[0]
+
+    def submit_many(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
+        """As :meth:`submit` for each, with one directory sync; after an error some are published."""
+        with _infrastructure("cannot submit"), self._root.child("incoming", create=True) as incoming:
+            limit = incoming.name_max()
+            published = [_publish(incoming, name, data, limit) for name, data in files]
+            incoming.sync()
+            return published
+
+    def backlog(self) -> int:
+        """How many published files are in ``incoming/`` now. Lists the directory."""
+        with _infrastructure("cannot list the spool"), self._root.child("incoming") as incoming:
+            return sum(map(is_published, incoming.names()))
+
+    def scan(
+        self,
+        commit: Commit,
+        *,
+        consumer: str,
+        budget_s: float,
+        batch: int = 512,
+        batch_bytes: int = 16 << 20,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> ScanReport:
+        """One admission pass (F364 §4), or the part of one that fits into ``budget_s``.
+
+        Without the lock nothing happens: ``Outcome.BUSY``. With it ``incoming/`` is listed once, and its
+        files are read, committed and moved in batches of about ``batch`` queries or ``batch_bytes`` of query
+        text, whichever comes first; so much is in memory at a time. The budget is looked at after every file, and at least one file is
+        settled; an unfinished pass goes on after its last name at the next call.
+
+        ``commit`` stores queries in one durable transaction and says which are new; raising means that none
+        were stored. ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
+
+        :raises LockRefused: the lock is not one regular file; nothing was touched
+        :raises InfrastructureError: see the class
+        """
+        with _infrastructure("the scan ended early"), AdmissionLock(self._root, _LOCK) as lock:
+            asked = clock()
+            acquired = self._try_lock(lock, consumer)
+            if self._busy_since is None:
+                self._busy_since = asked
+            waited_ns = int((clock() - self._busy_since) * 1e9)
+            if not acquired:
+                return ScanReport(Outcome.BUSY, backlog=None, lock_wait_ns=waited_ns)
+            self._busy_since = None
+            try:
+                with self._folders() as folders:
+                    quarantine = Quarantine(folders.incoming, folders.rejected)
+                    with action("List", consumer=consumer):
+                        self._in_order = quarantine.repair(self._in_order, wall())
+                        names = self._list(folders.incoming)
+                    admission = Admission(
+                        folders, quarantine, commit, consumer=consumer, limits=self._limits, wall=wall
+                    )
+                    left = self._pass(admission, names, batch, batch_bytes, asked + budget_s, clock)
+                    return _report(admission.tally, len(names), left, waited_ns)
+            finally:
+                with action("Release", consumer=consumer):
+                    lock.release()
+
+    def _try_lock(self, lock: AdmissionLock, consumer: str) -> bool:
+        with action("TryLock", consumer=consumer) as step:
+            try:
+                acquired = lock.try_acquire()
+            except LockRefused:
+                step.outcome = "RefuseLock"
+                raise
+            step.outcome = "Acquire" if acquired else "Busy"
+        return acquired
+
+    @contextmanager
+    def _folders(self) -> Iterator[Folders]:
+        # Opened anew by every scan: an operator may have recreated one.
+        with ExitStack() as opened:
+            yield Folders(*(opened.enter_context(self._root.child(name, create=True)) for name in _FOLDERS))
+
+    def _list(self, incoming: Directory) -> list[str]:
+        self._seen = DirectoryState.of(incoming)
+        return sorted(filter(is_published, incoming.names()))
+
+    def _pass(
+        self,
+        admission: Admission,
+        names: list[str],
+        batch: int,
+        batch_bytes: int,
+        deadline: float,
+        clock: Callable[[], float],
+    ) -> int:
+        """Examine and settle from where the last scan stopped; returns how many names are left."""
+        start = bisect_right(names, self._resume_after)
+        if start == len(names):
+            start = 0
+        self._resume_after = ""
+        for position in range(start, len(names)):
+            admission.examine(names[position])
+            if admission.holds(batch, batch_bytes):
+                admission.settle()
+            if clock() >= deadline and position + 1 < len(names):
+                admission.settle()
+                self._resume_after = names[position]
+                self._seen = None
+                return len(names) - position - 1
+        admission.settle()
+        return 0
+
+    def wait(
+        self, timeout_s: float, stop: threading.Event, *, clock: Callable[[], float] = time.monotonic
+    ) -> bool:
+        """Wait until a scan may find something; False after ``timeout_s`` seconds or once ``stop`` is set.
+
+        True at once if ``incoming/`` changed since it was last listed (also by our own moves) or if the last
+        scan was unfinished. Only a hint, in both directions: scan now and then whatever it says.
+        """
+        with _infrastructure("cannot watch the spool"), self._root.child("incoming", create=True) as incoming:
+            return wait_for_change(
+                incoming.path, lambda: DirectoryState.of(incoming) != self._seen, timeout_s, stop, clock
+            )
+
+    def close(self) -> None:
+        """Give the descriptor back; again is harmless."""
+        self._root.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _publish(incoming: Directory, name: str, data: bytes, limit: int) -> str:
+    if not may_submit(name, limit):
+        raise MisuseError(
+            f"{name!r} cannot be submitted: it must be one visible file name of at most {limit} bytes "
+            "that does not end in .tmp"
+        )
+    for free in free_names(name, limit):
+        with suppress(FileExistsError):
+            write_durable(incoming, free, data, replace=False, sync=False)
+            return free
+    raise FileExistsError(errno.EEXIST, "no free name to submit as", name)
+
+
+def _report(tally: Tally, listed: int, left: int, lock_wait_ns: int) -> ScanReport:
+    return ScanReport(
+        Outcome.SCANNED if listed else Outcome.IDLE,
+        accepted=tally.accepted,
+        rejected=tally.rejected,
+        deferred=tally.deferred,
+        created=tally.created,
+        replayed=tally.replayed,
+        bytes=tally.bytes,
+        backlog=left + tally.deferred,
+        finished=left == 0,
+        lock_wait_ns=lock_wait_ns,
+        latency=tuple(tally.latency),
+    )
+
+
+@contextmanager
+def _infrastructure(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(f"{what}: {error}") from error
