@@ -1,0 +1,27 @@
+"""The sample campaign: every question raised by the seeds of every program, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from smtspool.sample.programs import PROGRAMS
+from smtspool.sample.walk import Envelope, Walk
+
+__all__ = ["campaign"]
+
+HEADER = b"EXIF"  # the same parsers again, behind a header: the same questions about other symbols
+
+
+def campaign() -> Iterator[tuple[str, Envelope]]:
+    """``(file name, smtspool-query-v1 envelope)`` of some hundreds of queries, the same in every process.
+
+    Neighbours share long prefixes; some targets are infeasible; what stands behind the header repeats
+    what was asked without it, up to names; ``keyword`` asks for preimages of a hash, which are hard.
+    """
+    for program in PROGRAMS.values():
+        for header in (b"", HEADER):
+            walk = Walk(program, len(header))
+            for number, seed in enumerate(program.seeds):
+                for envelope in walk.queries(header + seed):
+                    branch = envelope["metadata"]["branch"]
+                    yield f"{program.name}-{len(header)}-{number}-{branch:03}.json", envelope
