@@ -1,0 +1,373 @@
+"""One engine's helper, asked one request at a time, and cancellable at every moment (F381).
+
+The protocol of one request, in the words of the model::
+
+    Register   its event joins ``running[query id]``: from here on no cancellation can miss it
+    AcquireIO  its turn at the helper comes, or it is cancelled or runs out of time while it waits
+    Admit      it becomes the active request, unless it was cancelled; a valid generation is made sure of
+    Exchange   it is sent, unless it was cancelled
+    Answer     the whole reply is here, or the generation failed
+    Settle     answer or cancellation, decided once; the turn passes on; a doubtful generation is detached
+    Retire     a detached generation is killed and reaped
+    Unregister outermost, on every way out
+
+Each step happens under the state lock, and nothing else does: the waiting (for the turn, for a helper to
+start, to reply) is between the steps. An observer's ``before`` runs ahead of the lock, so that a thread
+held at its gate holds nobody else up; one that wants the exact order of all steps keeps a mutex of its own
+from ``before`` to ``after``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smtspool.actions import action
+from smtspool.errors import ClosedError, InfrastructureError, MisuseError
+from smtspool.query import Answer, Attempt, Query, Status, script
+
+from .cancellation import Cancellation, CancelReason
+from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
+
+if TYPE_CHECKING:
+    from .forkserver import ForkServer
+    from .generation import Generation
+
+__all__ = ["PersistentSolver", "Recycle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """When a healthy generation is replaced all the same: engines do not give all memory back."""
+
+    rss_bytes: int = 1 << 30
+    requests: int = 2000
+
+
+@dataclass(slots=True, eq=False)
+class _Registration:
+    """One call of ``solve``: F381's event (``reason`` is set) and what the call went through."""
+
+    attempt_id: str
+    query_id: str
+    deadline: float
+    reason: CancelReason | None = None
+    ended: CancelReason | None = None  # the reason that counted: what is told after Settle changes nothing
+    generation: int = 0
+    keep: bool = False  # the generation may serve the next request: nothing is in doubt
+    reply: Reply | None = None
+    failure: GenerationFailed | None = None
+
+
+class PersistentSolver:
+    """One engine behind one long-lived helper; every method may be called from any thread.
+
+    Requests are served one at a time. A generation serves again only after an exchange that leaves no doubt
+    about it; cancellation, deadline, failure or any exception retires it whole, and the next request starts
+    cold (F381 §2.3). A cancellation that comes before ``Settle`` makes the request *cancelled*, even if half
+    a frame was under way or the answer was already there; one that comes later changes nothing.
+
+    Lock order: the turn at the helper (``_holder``), then the state lock. Nobody waits with the state lock
+    held, except on the condition that gives it up.
+
+    ``clock`` is the fork server's; deadlines are absolute readings of it. The fork server stays the caller's.
+    """
+
+    _HISTORY = 1 << 16  # attempt ids remembered, as in F371
+
+    def __init__(
+        self,
+        server: ForkServer,
+        *,
+        name: str | None = None,
+        recycle: Recycle | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name or server.spec.name
+        self.engine = server.spec.name
+        self._server = server
+        self._recycle = recycle or Recycle()
+        self._clock = clock
+        self._state = threading.Lock()  # protects everything below; held for moments
+        self._changed = threading.Condition(self._state)  # the turn is free, somebody was told, somebody left
+        self._running: dict[str, set[_Registration]] = {}
+        self._holder: _Registration | None = None  # whose turn it is: F381's I/O lock
+        self._active: _Registration | None = None  # whose request the generation works on
+        self._generation: Generation | None = None
+        self._served = 0  # requests answered by it
+        self._used: OrderedDict[str, None] = OrderedDict()
+        self._closed = False
+
+    # -- one request ------------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        query: Query,
+        *,
+        attempt_id: str,
+        deadline: float,
+        timeout_ms: int | None = None,
+        model: Mapping[str, str] | None = None,
+        fresh: bool = False,
+        cancellation: Cancellation | None = None,
+    ) -> Answer:
+        """Ask for ``query``; with ``model``, ask whether that satisfies it: ``sat`` if so, else ``unsat``.
+
+        Returns by ``deadline``, whatever the engine does, plus the moment it takes to send a signal:
+
+        * ``unknown``, reason ``timeout``, or ``cancelled: why`` if :meth:`cancel`, :meth:`close` or
+          ``cancellation`` told it so;
+        * ``error``, reason ``crashed: ...`` and the end of the helper's stderr, if the helper died of it,
+          or another :class:`FailureKind` if it talked nonsense;
+        * else what the engine says. ``timeout_ms`` is what the engine is told; by default all the time left.
+
+        The one attempt is in ``Answer.attempts``. Raises :class:`ClosedError`; :class:`MisuseError` for an
+        attempt id that was used before or a request that cannot be sent, neither of which costs the
+        generation; :class:`InfrastructureError` if the machine gives no helper.
+        """
+        started = self._clock()
+        if timeout_ms is None:
+            timeout_ms = max(1, int((deadline - started) * 1e3))
+        if model is None:
+            request = Request(
+                attempt_id,
+                Op.SOLVE,
+                query.logic,
+                query.levels,
+                query.symbols,
+                timeout_ms=timeout_ms,
+                fresh=fresh,
+            )
+        else:
+            closed = script(query, model=model)
+            request = Request(attempt_id, Op.CHECK, query.logic, timeout_ms=timeout_ms, script=closed)
+        me = _Registration(attempt_id, query.id, deadline)
+        self._register(me, cancellation)
+        try:
+            if self._acquire_io(me):
+                try:
+                    generation = self._admit(me)
+                    if generation is not None:
+                        self._exchange(me, generation, request)
+                finally:
+                    self._settle(me)
+        finally:
+            self._unregister(me)
+        return self._answer(me, (self._clock() - started) * 1e3)
+
+    def _register(self, me: _Registration, cancellation: Cancellation | None) -> None:
+        with action("Register", **self._who(me)), self._state:
+            if self._closed:
+                raise ClosedError(f"the solver {self.name} is closed")
+            if me.attempt_id in self._used:
+                raise MisuseError(f"attempt id {me.attempt_id!r} was used before")
+            self._used[me.attempt_id] = None
+            if len(self._used) > self._HISTORY:
+                self._used.popitem(last=False)
+            self._running.setdefault(me.query_id, set()).add(me)
+            if cancellation is not None:
+                # Whoever cancels sets this first and calls cancel() next; one of the two reaches us.
+                me.reason = cancellation.reason
+
+    def _acquire_io(self, me: _Registration) -> bool:
+        while True:
+            with action("AcquireIO", **self._who(me)) as step, self._state:
+                if self._holder is None:
+                    self._holder = me
+                    step.outcome = "acquired"
+                    return True
+                if self._is_over(me):
+                    me.ended = me.reason
+                    step.outcome = "left"
+                    return False
+                step.outcome = "busy"
+            with self._state:
+                self._changed.wait_for(
+                    lambda: self._holder is None or me.reason is not None,
+                    timeout=max(0.0, me.deadline - self._clock()),
+                )
+
+    def _admit(self, me: _Registration) -> Generation | None:
+        with action("Admit", **self._who(me)) as step, self._state:
+            if self._is_over(me):
+                step.outcome = "cancelled"  # nothing is sent, and yet Settle detaches the generation
+                return None
+            self._active = me
+            generation = self._generation
+            if generation is not None and generation.alive:
+                me.generation = generation.number
+                step.outcome = "warm"
+                return generation
+            self._generation = None
+            step.outcome = "cold"
+        if generation is not None:
+            self._retire(generation, "died")
+        try:
+            with action("Spawn", **self._who(me)):
+                generation = self._server.spawn(me.deadline)
+                with self._state:
+                    self._generation, self._served = generation, 0
+                    me.generation = generation.number
+        except InfrastructureError:
+            with self._state:
+                if not self._is_over(me):
+                    raise
+            return None
+        return generation
+
+    def _exchange(self, me: _Registration, generation: Generation, request: Request) -> None:
+        with action("Exchange", **self._who(me)) as step, self._state:
+            if self._is_over(me):
+                step.outcome = "cancelled"
+                return
+            step.outcome = "sent"
+        try:
+            me.reply = generation.exchange(request, me.deadline)
+        except GenerationFailed as failure:
+            me.failure = failure
+        except RequestRefused:
+            me.keep = True
+            raise
+        with action("Answer", **self._who(me)) as step, self._state:
+            self._served += 1
+            me.keep = me.reply is not None and self._is_fit(me.reply)
+            step.outcome = "failed" if me.reply is None else me.reply.status.value
+
+    def _settle(self, me: _Registration) -> None:
+        with action("Settle", **self._who(me)) as step, self._state:
+            if me.reason is None and me.failure is not None and me.failure.kind is FailureKind.TIMEOUT:
+                me.reason = CancelReason.DEADLINE
+            me.ended = me.reason
+            doomed = None
+            if me.ended is not None or not me.keep:
+                doomed, self._generation = self._generation, None
+            if self._active is me:
+                self._active = None
+            self._holder = None
+            self._changed.notify_all()
+            step.outcome = "answered" if me.ended is None else me.ended.value
+        if doomed is not None:
+            self._retire(doomed, "unfit" if me.ended is None else me.ended.value)
+
+    def _unregister(self, me: _Registration) -> None:
+        with action("Unregister", **self._who(me)), self._state:
+            siblings = self._running[me.query_id]
+            siblings.discard(me)
+            if not siblings:
+                del self._running[me.query_id]
+            self._changed.notify_all()
+
+    # -- cancellation -----------------------------------------------------------------------------------
+
+    def cancel(self, query_id: str, reason: CancelReason) -> bool:
+        """Cancel every request for ``query_id``; True if at least one was registered and is told now.
+
+        A helper is killed only if it works on one of them, and then that very helper: it is captured
+        together with the event, and a request that was told never gives its generation back. The first
+        reason a request was told stays.
+        """
+        what = {"solver": self.name, "query": query_id, "reason": reason.value}
+        with action("CancelSolver", **what) as step, self._state:
+            registered = self._running.get(query_id, set())
+            target = self._tell(registered, reason)
+            told = bool(registered)
+            step.outcome = "told" if told else "nobody"
+        self._signal(target)
+        return told
+
+    def close(self, grace_s: float = 5.0) -> bool:
+        """Refuse new requests, cancel those there are, retire the helper; True once every caller has left.
+
+        Returns within ``grace_s``: a caller still waiting for its helper to start by then has been told,
+        and cleans up behind itself. Idempotent.
+        """
+        with action("Close", solver=self.name), self._state:
+            self._closed = True
+            everybody = {one for registered in self._running.values() for one in registered}
+            target = self._tell(everybody, CancelReason.CLOSED)
+        self._signal(target)
+        with self._state:
+            left = self._changed.wait_for(lambda: not self._running, timeout=grace_s)
+            doomed = None
+            if self._holder is None:
+                doomed, self._generation = self._generation, None
+        if doomed is not None:
+            self._retire(doomed, CancelReason.CLOSED.value)
+        return left
+
+    def _tell(self, registered: set[_Registration], reason: CancelReason) -> Generation | None:
+        """Set their events; the generation to be killed for it, if any. Called under the state lock."""
+        for one in registered:
+            if one.reason is None:
+                one.reason = reason
+        self._changed.notify_all()
+        return self._generation if self._active in registered else None
+
+    def _signal(self, generation: Generation | None) -> None:
+        if generation is not None:
+            with action("Signal", solver=self.name, generation=generation.number):
+                generation.signal_kill()
+
+    # -- parts ------------------------------------------------------------------------------------------
+
+    def _retire(self, generation: Generation, reason: str) -> None:
+        with action("Retire", solver=self.name, generation=generation.number):
+            generation.retire(reason)
+
+    def _is_over(self, me: _Registration) -> bool:
+        """Cancelled, or out of time, which is the same thing. Called under the state lock."""
+        if me.reason is None and self._clock() >= me.deadline:
+            me.reason = CancelReason.DEADLINE
+        return me.reason is not None
+
+    def _is_fit(self, reply: Reply) -> bool:
+        """An engine that raised is in doubt; one that grew too large or too old is due for replacement."""
+        return (
+            reply.status is not Status.ERROR
+            and self._served < self._recycle.requests
+            and reply.rss_bytes < self._recycle.rss_bytes
+        )
+
+    def _answer(self, me: _Registration, elapsed_ms: float) -> Answer:
+        reply, failure, why = me.reply, me.failure, me.ended
+        if why is not None:
+            status = Status.UNKNOWN
+            reason: str | None = "timeout" if why is CancelReason.DEADLINE else f"cancelled: {why.value}"
+        elif reply is not None:
+            status, reason = reply.status, reply.reason
+        elif failure is not None:
+            if failure.kind in (FailureKind.SYSTEM, FailureKind.RETIRED):
+                raise failure  # ours, not the engine's
+            status = Status.ERROR
+            parts = (failure.kind.value, str(failure), failure.exit, failure.stderr.strip())
+            reason = ": ".join(filter(None, parts))
+        else:
+            raise AssertionError("a request ends with a reply, a failure or a reason")
+        attempt = Attempt(
+            attempt_id=me.attempt_id,
+            engine=self.engine,
+            status=status,
+            reason=reason,
+            cancelled=why is not None,
+            cancel_reason=None if why is None else why.value,
+            generation=me.generation,
+            prefix_hit=0 if reply is None else reply.kept_levels,
+            elapsed_ms=elapsed_ms,
+        )
+        said = None if why is not None else reply
+        return Answer(
+            status,
+            model=None if said is None else said.model,
+            engine=self.engine,
+            reason=reason,
+            core=None if said is None else said.core,
+            elapsed_ms=elapsed_ms,
+            attempts=(attempt,),
+        )
+
+    def _who(self, me: _Registration) -> dict[str, object]:
+        return {"solver": self.name, "attempt": me.attempt_id, "query": me.query_id}
