@@ -1,0 +1,36 @@
+"""What a query is: its text, identity, form, limits, envelopes, and the answer to it.
+
+Three inputs become one value, :class:`Query`: SMT-LIB scripts, ``smtspool-query-v1`` and ``symcc-query-ir-v1``
+envelopes. Everything that comes from outside raises :class:`~smtspool.errors.AdmissionError` or is sound.
+"""
+
+from smtspool.query.answer import Answer, Attempt, Status
+from smtspool.query.codec import decode, encode
+from smtspool.query.envelope import parse_envelope, parse_file, to_envelope
+from smtspool.query.limits import Limits
+from smtspool.query.model import candidate, complete, default_value, rename_model, script
+from smtspool.query.smtlib import parse_smt2
+from smtspool.query.value import Form, Level, Query, Symbol, Witness
+
+__all__ = [
+    "Answer",
+    "Attempt",
+    "Form",
+    "Level",
+    "Limits",
+    "Query",
+    "Status",
+    "Symbol",
+    "Witness",
+    "candidate",
+    "complete",
+    "decode",
+    "default_value",
+    "encode",
+    "parse_envelope",
+    "parse_file",
+    "parse_smt2",
+    "rename_model",
+    "script",
+    "to_envelope",
+]

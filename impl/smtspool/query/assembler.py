@@ -1,0 +1,206 @@
+"""Puts queries together from checked declarations and assertions, with the scopes of push and pop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query.identity import Assertion, Declaration, chain, content_id, form_of
+from smtspool.query.lexer import items, one_term, spell
+from smtspool.query.limits import Limits
+from smtspool.query.sorts import Sorts
+from smtspool.query.terms import Term, Vocabulary
+from smtspool.query.value import Query, Symbol, Witness
+
+__all__ = ["Assembler"]
+
+_TRUE = Term(("true",), ())
+
+
+class Assembler:
+    """The assertion stack of one script or envelope.
+
+    Commands are given as their tokens with the depth after each token, outer parentheses included.
+    Every method raises ``AdmissionError`` for what a producer got wrong.
+    """
+
+    def __init__(self, logic: str, limits: Limits) -> None:
+        self._logic = logic
+        self._limits = limits
+        self._vocabulary = Vocabulary(logic, limits)
+        self._sorts = Sorts(logic, limits)
+        self._declared: dict[str, Declaration] = {}
+        self._assertions: list[Assertion] = []
+        self._emitted: set[str] = set()  # names that some level on the stack declares
+        self._marks: list[tuple[int, int, int]] = []  # declarations, aliases, assertions at each push
+        self._replicated = 0
+
+    def declare(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
+        """One command of the ``declare-`` or ``define-`` kind."""
+        if len(tokens) < 4:
+            raise AdmissionError(Reason.SYNTAX, f"{tokens[1]} is incomplete")
+        name = self._vocabulary.name(tokens[2])
+        if name in self._declared or name in self._sorts:
+            raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice")
+        self._limits.hold("declarations", len(self._declared) + 1)
+        command = tokens[1]
+        if command == "declare-sort":
+            self._declare_sort(name, tokens)
+            return
+        parts = items(tokens, levels, 3, len(tokens) - 1)
+        if command.endswith("-const"):
+            parts.insert(0, (3, 3))  # no parameters
+        elif not parts or tokens[parts[0][0]] != "(":
+            raise AdmissionError(Reason.SYNTAX, f"{command} needs a list of parameters")
+        if len(parts) != (3 if command in ("define-fun", "define-const") else 2):
+            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} does not have the right parts")
+        (start, end), *rest = parts
+        parameters = items(tokens, levels, start + 1, end - 1)
+        if command == "define-sort":
+            self._define_sort(name, tokens, parameters, rest[0])
+        elif len(rest) == 1:
+            self._declare_function(name, [tokens[a:b] for a, b in parameters], tokens[slice(*rest[0])])
+        else:
+            self._define_function(name, tokens, parameters, rest[0], rest[1])
+
+    def find(self, name: str) -> Declaration | None:
+        """What ``name`` is declared or defined as in the scopes now open."""
+        return self._declared.get(name)
+
+    def assert_(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
+        """Push the one term that ``tokens`` must be."""
+        if not one_term(tokens, levels, 0, len(tokens)):
+            raise AdmissionError(Reason.SYNTAX, "an assertion is one term")
+        self._push_assertion(self._term(tokens))
+
+    def push(self, count: int) -> None:
+        """Open ``count`` scopes."""
+        self._limits.hold("depth", len(self._marks) + count)
+        mark = (len(self._declared), len(self._sorts.aliases), len(self._assertions))
+        self._marks += [mark] * count
+
+    def pop(self, count: int) -> None:
+        """Close ``count`` scopes: their declarations and assertions are gone."""
+        if count > len(self._marks):
+            raise AdmissionError(Reason.SYNTAX, "pop without push")
+        if not count:
+            return
+        declarations, aliases, assertions = self._marks[-count]
+        del self._marks[-count:]
+        while len(self._assertions) > assertions:
+            self._emitted.difference_update(need.name for need in self._assertions.pop().needs)
+        while len(self._declared) > declarations:
+            name, _ = self._declared.popitem()
+            self._sorts.forget(name)
+        self._sorts.forget_aliases(aliases)
+
+    def query(
+        self,
+        *,
+        metadata: Mapping[str, object],
+        timeout_ms: int,
+        priority: float,
+        witness: Witness | None = None,
+    ) -> Query:
+        """The question the stack asks now; ``true`` is the target when nothing is asserted."""
+        empty = not self._assertions
+        if empty:
+            self._push_assertion(_TRUE)
+        self._replicated += len(self._declared) + len(self._assertions)
+        self._limits.hold("replicated", self._replicated)
+        declarations = tuple([declaration.text for declaration in self._declared.values()])
+        *prefix, target = [assertion.level.assertion for assertion in self._assertions]
+        query = Query(
+            logic=self._logic,
+            symbols=tuple([d.symbol for d in self._declared.values() if d.symbol and not d.defined]),
+            declarations=declarations,
+            prefix=tuple(prefix),
+            target=target,
+            witness=witness,
+            metadata=metadata,
+            timeout_ms=timeout_ms,
+            priority=priority,
+            id=content_id(self._logic, declarations, prefix, target),
+            levels=tuple([assertion.level for assertion in self._assertions]),
+            form=form_of(self._logic, self._assertions),
+            size=sum(map(len, declarations)) + sum(map(len, prefix)) + len(target),
+        )
+        if empty:
+            self._assertions.pop()
+        return query
+
+    def _term(self, tokens: Sequence[str], parameters: Sequence[str] = ()) -> Term:
+        return self._vocabulary.term(self._sorts.expand(tokens), self._declared, parameters)
+
+    def _push_assertion(self, term: Term) -> None:
+        self._limits.hold("assertions", len(self._assertions) + 1)
+        needs = self._needs(term)
+        below = self._assertions[-1].level.key if self._assertions else ""
+        level = chain(below, self._logic, [need.text for need in needs], spell(term.tokens))
+        self._emitted.update([need.name for need in needs])
+        self._assertions.append(Assertion(term, needs, level))
+
+    def _needs(self, term: Term) -> tuple[Declaration, ...]:
+        """What ``term`` refers to, directly or not, and no level below declares; in script order."""
+        found: dict[str, Declaration] = {}
+        todo = list(term.names)
+        while todo:
+            name = todo.pop()
+            declaration = self._declared.get(name)
+            if declaration is not None and name not in self._emitted and name not in found:
+                found[name] = declaration
+                todo += declaration.body.names
+        return tuple(sorted(found.values(), key=lambda declaration: declaration.index))
+
+    def _add(
+        self, tokens: Sequence[str], names: tuple[str, ...], symbol: Symbol | None, *, defined: bool = False
+    ) -> None:
+        """``tokens`` is the whole command in canonical form; ``names`` those in it, its own first."""
+        text = spell(tokens) if symbol is None or defined else symbol.declaration
+        index = len(self._declared)
+        self._declared[names[0]] = Declaration(names[0], text, index, Term(tokens, names), symbol, defined)
+
+    def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
+        self._sorts.declare(name, tokens[3] if len(tokens) == 5 else "")
+        self._add(tokens, (name,), None)
+
+    def _declare_function(self, name: str, params: Sequence[Sequence[str]], value: Sequence[str]) -> None:
+        sorts = [self._sorts.resolve(param) for param in params]
+        sort = self._sorts.resolve(value)
+        arguments = [token for tokens in sorts for token in tokens]
+        symbol = Symbol(name, spell(sort), tuple(map(spell, sorts)))
+        tokens = ("(", "declare-fun", name, "(", *arguments, ")", *sort, ")")
+        self._add(tokens, (name, *self._sorts.free((*arguments, *sort))), symbol)
+
+    def _define_sort(
+        self, name: str, tokens: Sequence[str], parameters: Sequence[tuple[int, int]], body: tuple[int, int]
+    ) -> None:
+        if parameters:
+            raise AdmissionError(Reason.SYNTAX, "define-sort with parameters is not supported")
+        self._sorts.alias(name, tokens[slice(*body)])
+
+    def _define_function(
+        self,
+        name: str,
+        tokens: Sequence[str],
+        parameters: Sequence[tuple[int, int]],
+        sort: tuple[int, int],
+        body: tuple[int, int],
+    ) -> None:
+        head = ["(", "define-fun", name, "("]
+        names: list[str] = []
+        sorts: list[tuple[str, ...]] = []
+        for start, end in parameters:
+            if end - start < 4 or tokens[start] != "(":
+                raise AdmissionError(Reason.SYNTAX, f"a parameter of {name[:64]} is not (name sort)")
+            names.append(self._vocabulary.name(tokens[start + 1]))
+            sorts.append(self._sorts.resolve(tokens[start + 2 : end - 1]))
+            head += ("(", names[-1], *sorts[-1], ")")
+        if len(set(names)) != len(names):
+            raise AdmissionError(Reason.SYMBOL, f"a parameter of {name[:64]} is named twice")
+        value = self._sorts.resolve(tokens[slice(*sort)])
+        term = self._term(tokens[slice(*body)], names)
+        symbol = Symbol(name, spell(value), tuple(map(spell, sorts)))
+        free = self._sorts.free([token for part in (*sorts, value) for token in part])
+        every = tuple(dict.fromkeys((name, *names, *free, *term.names)))
+        self._add((*head, ")", *value, *term.tokens, ")"), every, symbol, defined=True)

@@ -1,0 +1,93 @@
+"""A query as the bytes of a store row: checked by digest, and read back without a look at any term."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from itertools import chain as flatten
+
+from smtspool.errors import InfrastructureError
+from smtspool.query.identity import chain
+from smtspool.query.value import Form, Level, Query, Symbol, Witness
+
+__all__ = ["decode", "encode"]
+
+_VERSION = b"Q1"
+_DIGEST = 16  # bytes of SHA-256 kept: against rot, not against forgery
+
+
+def encode(query: Query) -> bytes:
+    """The query as bytes. Not compressed: zlib cost more than all the rest of admission (see the tests)."""
+    place = {text: at for at, text in enumerate(query.declarations)}
+    witness = query.witness
+    payload = json.dumps(
+        [
+            query.id,
+            query.logic,
+            query.declarations,
+            [(symbol.name, symbol.sort, symbol.params) for symbol in query.symbols],
+            query.prefix,
+            query.target,
+            [[place[text] for text in level.declarations] for level in query.levels],
+            query.form.digest,
+            query.form.order,
+            None if witness is None else (witness.input.hex(), witness.symbols),
+            query.metadata,
+            query.timeout_ms,
+            query.priority,
+            query.size,
+        ],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode()
+    return _VERSION + sha256(payload).digest()[:_DIGEST] + payload
+
+
+def decode(data: bytes) -> Query:
+    """The inverse of :func:`encode`. Raises ``InfrastructureError`` when the bytes are not what it wrote."""
+    start = len(_VERSION) + _DIGEST
+    payload = data[start:]
+    if data[: len(_VERSION)] != _VERSION:
+        raise InfrastructureError("a stored query is damaged or of another version")
+    if data[len(_VERSION) : start] != sha256(payload).digest()[:_DIGEST]:
+        raise InfrastructureError("a stored query is damaged: its digest does not match")
+    (
+        identity,
+        logic,
+        declarations,
+        symbols,
+        prefix,
+        target,
+        places,
+        form,
+        order,
+        witness,
+        metadata,
+        timeout_ms,
+        priority,
+        size,
+    ) = json.loads(payload)
+    levels: list[Level] = []
+    below = ""
+    for assertion, needs in zip(flatten(prefix, (target,)), places, strict=True):
+        levels.append(chain(below, logic, [declarations[at] for at in needs], assertion))
+        below = levels[-1].key
+    return Query(
+        logic=logic,
+        symbols=tuple([Symbol(name, sort, tuple(params)) for name, sort, params in symbols]),
+        declarations=tuple(declarations),
+        prefix=tuple(prefix),
+        target=target,
+        witness=None if witness is None else _witness(*witness),
+        metadata=metadata,
+        timeout_ms=timeout_ms,
+        priority=priority,
+        id=identity,
+        levels=tuple(levels),
+        form=Form(form, tuple(order)),
+        size=size,
+    )
+
+
+def _witness(input_hex: str, symbols: list[tuple[str, int]]) -> Witness:
+    return Witness(bytes.fromhex(input_hex), tuple([(name, offset) for name, offset in symbols]))

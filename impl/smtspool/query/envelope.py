@@ -1,0 +1,134 @@
+"""Files and JSON envelopes in, envelopes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query import symcc
+from smtspool.query.assembler import Assembler
+from smtspool.query.lexer import depths, one_term, tokenize
+from smtspool.query.limits import Limits
+from smtspool.query.members import hex_bytes, integer, metadata_of, priority_of, strings, text, timeout_of
+from smtspool.query.smtlib import DECLARATIONS, DEFAULT_TIMEOUT_MS, parse_smt2
+from smtspool.query.strictjson import load_object
+from smtspool.query.terms import strip_annotations
+from smtspool.query.value import Query, Witness
+
+__all__ = ["SCHEMA", "parse_envelope", "parse_file", "to_envelope"]
+
+SCHEMA = "smtspool-query-v1"
+_MEMBERS = frozenset(
+    {"schema", "logic", "declarations", "prefix", "target", "witness", "metadata", "timeout_ms", "priority"}
+)
+_BYTE_SORT = "(_ BitVec 8)"
+
+
+def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Query, ...]:
+    """The queries of one spool file: ``*.smt2`` holds a script, ``*.json`` one envelope.
+
+    Whatever ``data`` is, the only exception is ``AdmissionError``.
+    """
+    limits = limits or Limits()
+    limits.hold("file", len(data))
+    suffix = name.rpartition(".")[2]
+    if suffix not in ("smt2", "json"):
+        raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither in .smt2 nor in .json")
+    try:
+        content = data.decode()
+    except UnicodeDecodeError as error:
+        raise AdmissionError(Reason.ENCODING, f"not UTF-8: {error.reason} at byte {error.start}") from None
+    if suffix == "smt2":
+        return parse_smt2(content, limits)
+    return (parse_envelope(load_object(content, limits), limits),)
+
+
+def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) -> Query:
+    """The query of one decoded envelope. Raises ``AdmissionError``.
+
+    Of ``smtspool-query-v1``, ``schema``, ``logic`` and ``target`` are required, and an unknown member is
+    refused by name.
+    """
+    limits = limits or Limits()
+    schema = text(document, "schema")
+    if schema == symcc.SCHEMA:
+        return symcc.parse_ir(document, limits)
+    if schema != SCHEMA:
+        raise AdmissionError(Reason.SCHEMA, f"schema {schema[:64]!r} is neither {SCHEMA} nor {symcc.SCHEMA}")
+    unknown = document.keys() - _MEMBERS
+    if unknown:
+        raise AdmissionError(Reason.SCHEMA, f"unknown member {min(map(str, unknown))[:64]!r}")
+    assembler = Assembler(text(document, "logic"), limits)
+    for command in strings(document, "declarations"):
+        tokens, levels = _one_term(command, limits)
+        if len(tokens) < 2 or tokens[1] not in DECLARATIONS:
+            raise AdmissionError(Reason.COMMAND, f"{command[:64]!r} is not a declaration or definition")
+        assembler.declare(tokens, levels)
+    for assertion in (*strings(document, "prefix"), text(document, "target")):
+        assembler.assert_(*_one_term(assertion, limits))
+    return assembler.query(
+        metadata=metadata_of(document, limits),
+        timeout_ms=timeout_of(document, DEFAULT_TIMEOUT_MS, limits),
+        priority=priority_of(document, limits),
+        witness=_witness(document, assembler, limits),
+    )
+
+
+def to_envelope(query: Query) -> dict[str, Any]:
+    """``query`` as ``smtspool-query-v1``; parsing it gives an equal query."""
+    envelope: dict[str, Any] = {
+        "schema": SCHEMA,
+        "logic": query.logic,
+        "declarations": list(query.declarations),
+        "prefix": list(query.prefix),
+        "target": query.target,
+        "metadata": dict(query.metadata),
+        "timeout_ms": query.timeout_ms,
+        "priority": query.priority,
+    }
+    if query.witness is not None:
+        envelope["witness"] = {
+            "input_hex": query.witness.input.hex(),
+            "symbols": dict(query.witness.symbols),
+        }
+    return envelope
+
+
+def _one_term(source: str, limits: Limits) -> tuple[list[str], list[int]]:
+    tokens = tokenize(source, limits)
+    levels = depths(tokens, limits)
+    if "!" in tokens:
+        tokens = strip_annotations(tokens)
+        levels = depths(tokens, limits)
+    if not one_term(tokens, levels, 0, len(tokens)):
+        raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")
+    return tokens, levels
+
+
+def _witness(document: Mapping[str, Any], assembler: Assembler, limits: Limits) -> Witness | None:
+    witness = document.get("witness")
+    if witness is None:
+        return None
+    if not isinstance(witness, Mapping) or not witness.keys() <= {"input_hex", "symbols"}:
+        raise AdmissionError(Reason.SCHEMA, "'witness' must be an object of 'input_hex' and 'symbols'")
+    symbols = witness.get("symbols", {})
+    if not isinstance(symbols, Mapping):
+        raise AdmissionError(Reason.SCHEMA, "'symbols' of the witness must be an object")
+    limits.hold("witness_symbols", len(symbols))
+    places = tuple(_places(symbols, assembler, limits))
+    if len({offset for _, offset in places}) != len(places) or len(dict(places)) != len(places):
+        raise AdmissionError(Reason.SCHEMA, "two symbols of the witness stand for one byte, or one for two")
+    return Witness(hex_bytes(witness, "input_hex", limits), places)
+
+
+def _places(
+    symbols: Mapping[object, object], assembler: Assembler, limits: Limits
+) -> Iterator[tuple[str, int]]:
+    for name, offset in symbols.items():
+        tokens = tokenize(name, limits) if isinstance(name, str) else []
+        declaration = assembler.find(tokens[0]) if len(tokens) == 1 else None
+        symbol = None if declaration is None or declaration.defined else declaration.symbol
+        if symbol is None or symbol.sort != _BYTE_SORT or symbol.params:
+            raise AdmissionError(Reason.SYMBOL, f"the witness symbol {name!r:.64} is not a declared byte")
+        yield symbol.name, integer(offset, f"the offset of {symbol.name[:64]}", 0, limits.witness - 1)

@@ -1,0 +1,152 @@
+"""SMT-LIB text to tokens and back. Everything here is one C-level pass over the text or its tokens.
+
+Tokens are parentheses, atoms, quoted symbols, strings, and whole indexed identifiers: ``(_ bv7 32)`` is
+one token, so no later step can take the ``bv7`` in it for a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, repeat
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query.limits import Limits
+from smtspool.query.theory import IDENTIFIER, RESERVED
+
+__all__ = ["depths", "identifier", "items", "one_term", "spell", "tokenize"]
+
+_ATOM = r'[^ \t\r\n()|";]+'
+_TOKEN = re.compile(
+    rf"\(_ {_ATOM}(?: {_ATOM})+\)"  # an indexed identifier as most tools print it
+    rf"|[()]|{_ATOM}"
+    r'|\|[^|]*\||"[^"]*"'
+    r"|;[^\r\n]*"
+    r'|[|"]'  # unterminated; refused wherever it stands
+)
+_SPACE = re.compile(r"(\|[^|]*\|)|(?<=\() | (?=\))")
+_DEPTH = {"(": 1, ")": -1}
+_WHITE = frozenset(" \t\r\n")
+
+# Names of z3 for operators that bitwuzla has under another.
+_SYNONYMS = {"ext_rotate_left": "bvrol", "ext_rotate_right": "bvror"}
+
+
+def tokenize(text: str, limits: Limits) -> list[str]:
+    """The tokens of ``text`` in canonical spelling, comments and white space gone.
+
+    Memory is about ten times the text. Raises ``AdmissionError`` (too-large, syntax).
+    """
+    limits.hold("text", len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
+    tokens = _TOKEN.findall(text)
+    if ";" in text:
+        tokens = [token for token in tokens if token[0] != ";"]
+    distinct = set(tokens)
+    if "_" in distinct:
+        tokens = _join_indexed(tokens)
+        distinct = set(tokens)
+    respelled = {token: new for token in distinct if (new := _canonical(token)) != token}
+    if respelled:
+        _refuse_clash(respelled, distinct)
+        tokens = [respelled.get(token, token) for token in tokens]
+    return tokens
+
+
+def depths(tokens: Sequence[str], limits: Limits) -> list[int]:
+    """How many parentheses are open after each token. Raises ``AdmissionError`` when they do not match."""
+    levels = list(accumulate(map(_DEPTH.get, tokens, repeat(0))))
+    if levels and (levels[-1] != 0 or min(levels) < 0):
+        raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
+    limits.hold("depth", max(levels, default=0))
+    return levels
+
+
+def one_term(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> bool:
+    """Whether ``tokens[start:end]`` is exactly one atom or one parenthesised list."""
+    if start >= end or tokens[start] == ")":
+        return False
+    if tokens[start] != "(":
+        return end == start + 1
+    return levels.index(levels[start] - 1, start) == end - 1
+
+
+def items(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
+    """The atoms and lists side by side in ``tokens[start:end]``, as half-open ranges."""
+    found = []
+    while start < end:
+        stop = start + 1 if tokens[start] != "(" else levels.index(levels[start] - 1, start) + 1
+        found.append((start, stop))
+        start = stop
+    return found
+
+
+def spell(tokens: Iterable[str]) -> str:
+    """The canonical text: single spaces, none inside parentheses."""
+    text = " ".join(tokens)
+    if "|" in text:
+        return _SPACE.sub(r"\1", text)
+    return text.replace("( ", "(").replace(" )", ")")
+
+
+def identifier(token: str, limits: Limits) -> bool:
+    """Whether ``token``, in canonical spelling, can name something. Raises when it is a reserved word."""
+    if token in RESERVED:
+        raise AdmissionError(Reason.SYMBOL, f"{token!r} is a reserved word")
+    if token[0] == "|":
+        limits.hold("symbol", len(token))
+        inner = token[1:-1]
+        return len(token) > 1 and "\\" not in inner and all(c.isprintable() or c in _WHITE for c in inner)
+    if IDENTIFIER.fullmatch(token) is None:
+        return False
+    limits.hold("symbol", len(token))
+    return True
+
+
+def _canonical(token: str) -> str:
+    """One spelling per symbol, such that every engine takes it; spelling it again changes nothing.
+
+    ``|x|`` is ``x`` where that is a simple symbol. Reserved words in quotes and names with a leading ``.``
+    or ``@`` are legal in some engines only and get a ``!`` in front.
+    """
+    first = token[0]
+    if first == "|":
+        name = token[1:-1]
+        if len(token) < 2 or IDENTIFIER.fullmatch(name) is None:
+            return token
+        if name in RESERVED or name[0] in "@.":
+            return "!" + name
+        return _SYNONYMS.get(name, name)
+    if first in "@.":
+        return "!" + token
+    if first == "#":
+        return token.lower()
+    return _SYNONYMS.get(token, token)
+
+
+def _refuse_clash(respelled: Mapping[str, str], distinct: set[str]) -> None:
+    """Two symbols of one text must not become one."""
+    for token, new in respelled.items():
+        if new.endswith(token.strip("|")) and new[0] == "!" and token[1:2] != "!":
+            if new in distinct or f"|{new}|" in distinct:
+                raise AdmissionError(Reason.SYMBOL, f"{token[:64]} cannot be told from {new[:64]}; rename one")
+
+
+def _join_indexed(tokens: list[str]) -> list[str]:
+    """Make one token of every indexed identifier that is spaced unusually or split by a comment."""
+    joined: list[str] = []
+    rest = iter(tokens)
+    for token in rest:
+        if token != "_":
+            joined.append(token)
+            continue
+        if not joined or joined.pop() != "(":
+            raise AdmissionError(Reason.SYNTAX, "'_' must follow a parenthesis")
+        parts = ["_"]
+        for part in rest:
+            if part == ")":
+                break
+            parts.append(part)
+        else:
+            raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
+        joined.append(f"({' '.join(parts)})")
+    return joined

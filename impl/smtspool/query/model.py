@@ -1,0 +1,147 @@
+"""Models as text: completing, renaming, checking them against a query, and the new input they stand for.
+
+A model maps the name of every declared constant to a value, and that of every declared function to a
+``(define-fun f (...) sort body)`` command.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from smtspool.errors import AdmissionError, MisuseError, Reason
+from smtspool.query.assembler import Assembler
+from smtspool.query.lexer import depths, items, one_term, spell, tokenize
+from smtspool.query.limits import Limits
+from smtspool.query.value import Form, Query, Symbol
+
+__all__ = ["candidate", "complete", "default_value", "rename_model", "script"]
+
+_BYTE = re.compile(r"#x([0-9a-fA-F]{2})|#b([01]{8})|\(_ bv([0-9]{1,3}) 8\)", re.ASCII)
+_LITERAL = re.compile(r"#x[0-9a-fA-F]+|#b[01]+|true|false", re.ASCII)
+_WIDTH = re.compile(r"\(_ BitVec ([0-9]{1,7})\)", re.ASCII)
+
+
+def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
+    """The query as one SMT-LIB script.
+
+    With ``model`` every declared symbol is defined as its value there, so ``sat`` says that the model
+    satisfies the query. The model may come from a lying engine: a value that is not exactly one closed
+    term raises ``AdmissionError``, and so does a missing one.
+    """
+    declarations = query.declarations
+    if model is not None:
+        values = {symbol.declaration: _definition(query, symbol, model) for symbol in query.symbols}
+        declarations = tuple([values.get(text, text) for text in declarations])
+    lines = [f"(set-logic {query.logic})", *declarations]
+    lines += [f"(assert {assertion})" for assertion in (*query.prefix, query.target)]
+    return "\n".join((*lines, "(check-sat)", ""))
+
+
+def default_value(sort: str) -> str:
+    """Some value of ``sort``: zero, ``false``, the array that holds nothing else.
+
+    Raises ``MisuseError`` for a declared sort, whose values SMT-LIB cannot write.
+    """
+    arrays = []
+    while sort.startswith("(Array "):
+        arrays.append(sort)
+        tokens = tokenize(sort, Limits())
+        _, element = items(tokens, depths(tokens, Limits()), 2, len(tokens) - 1)
+        sort = spell(tokens[slice(*element)])
+    width = _WIDTH.fullmatch(sort)
+    if width is not None:
+        bits = int(width[1])
+        value = f"#b{'0' * bits}" if bits % 4 else f"#x{'0' * (bits // 4)}"
+    elif sort == "Bool":
+        value = "false"
+    else:
+        raise MisuseError(f"the sort {sort[:64]} has no values that SMT-LIB can write")
+    for array in reversed(arrays):
+        value = f"((as const {array}) {value})"
+    return value
+
+
+def complete(query: Query, partial: Mapping[str, str]) -> dict[str, str]:
+    """A value for every declared symbol of ``query``: that of ``partial``, else the default."""
+    return {
+        symbol.name: partial[symbol.name] if symbol.name in partial else _default(symbol)
+        for symbol in query.symbols
+    }
+
+
+def rename_model(model: Mapping[str, str], from_form: Form, to_form: Form) -> dict[str, str]:
+    """The model of a query of ``from_form`` as one for a query of the equal ``to_form``.
+
+    Symbols outside the form are dropped; :func:`complete` gives them values.
+    """
+    if from_form.digest != to_form.digest or len(from_form.order) != len(to_form.order):
+        raise MisuseError("a model can only be renamed between queries of one form")
+    names = dict(zip(from_form.order, to_form.order, strict=True))
+    return {
+        new: _rename_function(model[old], new) if model[old].startswith("(define-fun") else model[old]
+        for old, new in names.items()
+        if old in model
+    }
+
+
+def candidate(query: Query, model: Mapping[str, str]) -> bytes | None:
+    """The witness input with every byte that has a symbol set to its value; ``None`` without witness.
+
+    A symbol past the end extends the input with zero bytes up to it. A symbol without value keeps its byte.
+    Raises ``AdmissionError`` (syntax) for a value that is not an 8-bit literal.
+    """
+    if query.witness is None:
+        return None
+    data = bytearray(query.witness.input)
+    for name, offset in query.witness.symbols:
+        if name not in model:
+            continue
+        if offset >= len(data):
+            data.extend(bytes(offset + 1 - len(data)))
+        data[offset] = _byte(name, model[name])
+    return bytes(data)
+
+
+def _byte(name: str, text: str) -> int:
+    literal = _BYTE.fullmatch(text)
+    if literal is not None:
+        hexadecimal, binary, decimal = literal.groups()
+        number = int(hexadecimal, 16) if hexadecimal else int(binary, 2) if binary else int(decimal)
+        if number < 256:
+            return number
+    raise AdmissionError(Reason.SYNTAX, f"the value of {name[:64]} is not an 8-bit literal: {text[:64]!r}")
+
+
+def _default(symbol: Symbol) -> str:
+    value = default_value(symbol.sort)
+    if not symbol.params:
+        return value
+    parameters = " ".join(f"(a!{at} {sort})" for at, sort in enumerate(symbol.params))
+    return f"(define-fun {symbol.name} ({parameters}) {symbol.sort} {value})"
+
+
+def _rename_function(text: str, name: str) -> str:
+    tokens = tokenize(text, Limits())
+    return spell([*tokens[:2], name, *tokens[3:]])
+
+
+def _definition(query: Query, symbol: Symbol, model: Mapping[str, str]) -> str:
+    """The checked define-fun of ``symbol``: of its name and sorts, closed, and nothing beside it."""
+    value = model.get(symbol.name)
+    if value is None:
+        raise AdmissionError(Reason.SYMBOL, f"the model has no value for {symbol.name[:64]}")
+    head = f"(define-fun {symbol.name} () {symbol.sort}"
+    if not symbol.params and _LITERAL.fullmatch(value) is not None:
+        return f"{head} {value})"
+    limits = Limits()
+    tokens = tokenize(value if symbol.params else f"{head} {value})", limits)
+    levels = depths(tokens, limits)
+    if tokens[:2] != ["(", "define-fun"] or not one_term(tokens, levels, 0, len(tokens)):
+        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is not one value")
+    assembler = Assembler(query.logic, limits)
+    assembler.declare(tokens, levels)
+    definition = assembler.find(symbol.name)
+    if definition is None or definition.symbol != symbol:
+        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is for another signature")
+    return definition.text

@@ -1,0 +1,153 @@
+"""SMT-LIB scripts in, queries out: one query per ``check-sat``.
+
+This is a security boundary. A command is either understood here or refused by name, and engines only ever
+see text that was put together from checked tokens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query.assembler import Assembler
+from smtspool.query.lexer import depths, items, one_term, tokenize
+from smtspool.query.limits import Limits
+from smtspool.query.terms import strip_annotations
+from smtspool.query.theory import DEFAULT_LOGIC
+from smtspool.query.value import Query
+
+__all__ = ["DECLARATIONS", "DEFAULT_TIMEOUT_MS", "parse_smt2"]
+
+DEFAULT_TIMEOUT_MS = 10_000
+
+DECLARATIONS = frozenset(
+    {"declare-fun", "declare-const", "declare-sort", "define-fun", "define-const", "define-sort"}
+)
+# They shape what a tool prints or how long it thinks, never what a query means, and are dropped.
+_OPTIONS = frozenset(
+    """
+    :print-success :produce-models :produce-assignments :produce-unsat-cores :produce-unsat-assumptions
+    :produce-proofs :produce-assertions :interactive-mode :incremental :random-seed :verbosity
+    :reproducible-resource-limit :timeout :tlimit :tlimit-per :rlimit
+    """.split()
+)
+_NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_DROPPED = frozenset({"set-logic", "set-info", "get-model", "get-value"})  # set-logic was read ahead
+_PREAMBLE = frozenset({"set-info", "set-option"})
+
+
+def parse_smt2(
+    text: str,
+    limits: Limits | None = None,
+    *,
+    metadata: Mapping[str, object] | None = None,
+    timeout_ms: int = DEFAULT_TIMEOUT_MS,
+    priority: float = 0.0,
+) -> tuple[Query, ...]:
+    """One query per ``check-sat`` of the script, in order; all or none.
+
+    The last active assertion is the target, those before it the prefix; with none active the target is
+    ``true``. ``check-sat-assuming`` adds its literals as assertions, for its own question only. Without
+    ``set-logic`` the smallest supported logic is taken that has what the script declares.
+    Raises ``AdmissionError``; its reason is ``empty`` when there is no ``check-sat``.
+    """
+    limits = limits or Limits()
+    tokens = tokenize(text, limits)
+    levels = depths(tokens, limits)
+    if "!" in tokens:
+        tokens = strip_annotations(tokens)
+        levels = depths(tokens, limits)
+    commands = _commands(tokens, levels)
+    assembler = Assembler(_logic(tokens, commands), limits)
+    queries: list[Query] = []
+    for start, end in commands:
+        command = tokens[start + 1]
+        begin, stop = start + 2, end - 1  # its arguments
+        if command in DECLARATIONS:
+            assembler.declare(tokens[start:end], levels[start:end])
+        elif command == "assert":
+            assembler.assert_(tokens[begin:stop], levels[begin:stop])
+        elif command == "push":
+            assembler.push(_count(tokens[begin:stop]))
+        elif command == "pop":
+            assembler.pop(_count(tokens[begin:stop]))
+        elif command in ("check-sat", "check-sat-assuming"):
+            limits.hold("queries", len(queries) + 1)
+            assembler.push(1)
+            for first, last in _assumptions(tokens, levels, start, end):
+                assembler.assert_(tokens[first:last], levels[first:last])
+            queries.append(
+                assembler.query(metadata=metadata or {}, timeout_ms=timeout_ms, priority=priority)
+            )
+            assembler.pop(1)
+        elif command == "set-option":
+            _check_option(tokens[begin:stop])
+        elif command == "exit":
+            break
+        elif command not in _DROPPED:
+            raise AdmissionError(Reason.COMMAND, f"the command {command[:64]!r} is not allowed")
+    if not queries:
+        raise AdmissionError(Reason.EMPTY, "the script has no check-sat, so it asks nothing")
+    return tuple(queries)
+
+
+def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[tuple[int, int]]:
+    """The top-level lists of the script, as half-open token ranges."""
+    commands = []
+    start = 0
+    while start < len(tokens):
+        if tokens[start] != "(":
+            raise AdmissionError(Reason.SYNTAX, f"{tokens[start][:64]!r} stands outside of any command")
+        end = levels.index(0, start) + 1
+        commands.append((start, end))
+        start = end
+    return commands
+
+
+def _logic(tokens: Sequence[str], commands: Sequence[tuple[int, int]]) -> str:
+    """The argument of ``set-logic``, which comes once and before whatever depends on it."""
+    heads = [tokens[start + 1] for start, _ in commands]
+    if "set-logic" not in heads:
+        return _smallest_logic(tokens)
+    at = heads.index("set-logic")
+    start, end = commands[at]
+    if end - start != 4 or "set-logic" in heads[at + 1 :] or not _PREAMBLE.issuperset(heads[:at]):
+        raise AdmissionError(Reason.SYNTAX, "set-logic names one logic, once, before all other commands")
+    return tokens[start + 2]
+
+
+def _smallest_logic(tokens: Sequence[str]) -> str:
+    arrays = "Array" in tokens
+    functions = "declare-sort" in tokens or any(
+        token == "declare-fun" and tokens[at + 3 : at + 4] != [")"] for at, token in enumerate(tokens)
+    )
+    return DEFAULT_LOGIC.replace("_", "_" + "A" * arrays + "UF" * functions)
+
+
+def _check_option(arguments: Sequence[str]) -> None:
+    option = arguments[0] if arguments else ""
+    if option not in _OPTIONS:
+        raise AdmissionError(Reason.COMMAND, f"the option {option[:64]!r} is not allowed")
+
+
+def _count(arguments: Sequence[str]) -> int:
+    """The numeral of a push or pop; 1 when it is left out."""
+    if not arguments:
+        return 1
+    if len(arguments) != 1 or _NUMERAL.fullmatch(arguments[0]) is None:
+        raise AdmissionError(Reason.SYNTAX, "push and pop take one small numeral")
+    return int(arguments[0])
+
+
+def _assumptions(
+    tokens: Sequence[str], levels: Sequence[int], start: int, end: int
+) -> list[tuple[int, int]]:
+    """The literals of a ``check-sat-assuming``; none of a ``check-sat``."""
+    if tokens[start + 1] == "check-sat":
+        if end - start != 3:
+            raise AdmissionError(Reason.SYNTAX, "check-sat takes no argument")
+        return []
+    if tokens[start + 2] != "(" or not one_term(tokens, levels, start + 2, end - 1):
+        raise AdmissionError(Reason.SYNTAX, "check-sat-assuming takes one list of literals")
+    return items(tokens, levels, start + 3, end - 2)

@@ -1,0 +1,107 @@
+"""The sorts of one script: Bool, bit-vectors, arrays, declared sorts, and abbreviations, which are expanded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query.limits import Limits
+from smtspool.query.theory import fixed_token, theory_of
+
+__all__ = ["Sorts"]
+
+_ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
+
+
+class Sorts:
+    """Arities of the sort symbols in scope, and what the defined ones stand for."""
+
+    def __init__(self, logic: str, limits: Limits) -> None:
+        self._limits = limits
+        self._arity = {"Bool": 0}
+        if "Array" in theory_of(logic):
+            self._arity["Array"] = 2
+        self._theory = frozenset(self._arity)
+        self.aliases: dict[str, tuple[str, ...]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.aliases or name in self._arity
+
+    def declare(self, name: str, arity: str) -> None:
+        """A free sort."""
+        if _ARITY.fullmatch(arity) is None:
+            raise AdmissionError(Reason.SYNTAX, f"declare-sort {name[:64]} needs an arity from 0 to 99")
+        self._arity[name] = int(arity)
+
+    def alias(self, name: str, tokens: Sequence[str]) -> None:
+        """An abbreviation; where it is used its expansion is written."""
+        self.aliases[name] = self.resolve(tokens)
+
+    def forget(self, name: str) -> None:
+        """The declaration of ``name`` was popped, whether it was a sort or not."""
+        self._arity.pop(name, None)
+
+    def forget_aliases(self, count: int) -> None:
+        """Only the first ``count`` abbreviations are still in scope."""
+        while len(self.aliases) > count:
+            self.aliases.popitem()
+
+    def free(self, tokens: Iterable[str]) -> list[str]:
+        """The declared sorts among the tokens of resolved sorts."""
+        if len(self._arity) == len(self._theory):
+            return []
+        return [token for token in tokens if token in self._arity and token not in self._theory]
+
+    def expand(self, tokens: Sequence[str]) -> Sequence[str]:
+        """``tokens`` of a term with every abbreviation written out."""
+        if not self.aliases:
+            return tokens
+        expanded: list[str] = []
+        for token in tokens:
+            expanded += self.aliases.get(token, (token,))
+        return expanded
+
+    def resolve(self, tokens: Sequence[str]) -> tuple[str, ...]:
+        """The canonical tokens of one sort. Raises ``AdmissionError`` (symbol, syntax, too-large)."""
+        if len(tokens) == 1:
+            return self._constant(tokens[0])
+        resolved: list[str] = []
+        missing = [1]  # arguments still to come, per open parenthesis
+        size = 0
+        head = False
+        for token in tokens:
+            if head:
+                missing.append(self._constructor(token))
+                head = False
+                part: tuple[str, ...] = (token,)
+            elif token == ")":
+                if missing.pop() != 0 or not missing:
+                    raise AdmissionError(Reason.SYNTAX, "a sort with the wrong number of arguments")
+                part = (token,)
+            else:
+                missing[-1] -= 1
+                head = token == "("
+                part = (token,) if head else self._constant(token)
+            size += sum(map(len, part)) + len(part)
+            self._limits.hold("sort", size)
+            resolved += part
+        if missing != [0]:
+            raise AdmissionError(Reason.SYNTAX, "a sort is missing or incomplete")
+        return tuple(resolved)
+
+    def _constant(self, token: str) -> tuple[str, ...]:
+        alias = self.aliases.get(token)
+        if alias is not None:
+            return alias
+        if self._arity.get(token) == 0:
+            return (token,)
+        if token.startswith("(_ BitVec ") and fixed_token(token, self._limits):
+            return (token,)
+        raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")
+
+    def _constructor(self, token: str) -> int:
+        arity = self._arity.get(token, 0)
+        if not arity:
+            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic with arguments")
+        return arity

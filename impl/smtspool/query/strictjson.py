@@ -1,0 +1,84 @@
+"""JSON without its loose ends (F363): one meaning per document, bounded before it is built."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query.limits import Limits
+
+__all__ = ["load_object"]
+
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},]', re.DOTALL)
+_INT_CHARACTERS = 20  # of a 64-bit integer with its sign
+_OPENING = frozenset("[{")
+_CLOSING = frozenset("]}")
+
+
+def load_object(text: str, limits: Limits) -> dict[str, Any]:
+    """The object that ``text`` is.
+
+    No duplicate member at any level, no NaN or infinity, integers within int64 or uint64, nesting and number
+    of values within ``limits``. Raises ``AdmissionError`` (json, too-large).
+    """
+    _check_structure(text, limits)
+    try:
+        document = json.loads(
+            text,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_bounded,
+        )
+    except json.JSONDecodeError as error:
+        raise AdmissionError(Reason.JSON, f"not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise AdmissionError(Reason.JSON, "the document is not a JSON object")
+    return document
+
+
+def _check_structure(text: str, limits: Limits) -> None:
+    """Hold the limits on nesting and values ahead of the parser, which recurses."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= limits.json_depth and brackets + text.count(",") <= limits.json_values:
+        return
+    depth = values = 0
+    for token in _STRUCTURE.finditer(text):
+        mark = text[token.start()]
+        if mark in _OPENING:
+            depth += 1
+            limits.hold("json_depth", depth)
+        elif mark in _CLOSING:
+            depth -= 1
+        if mark in "[{,":
+            values += 1
+            limits.hold("json_values", values)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise AdmissionError(Reason.JSON, f"the member {twice[:64]!r} stands twice in one object")
+    return members
+
+
+def _refuse_constant(text: str) -> Any:
+    raise AdmissionError(Reason.JSON, f"{text} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise AdmissionError(Reason.JSON, f"the number {text[:32]} is out of range")
+    return number
+
+
+def _bounded(text: str) -> int:
+    if len(text) <= _INT_CHARACTERS and -(1 << 63) <= (number := int(text)) < 1 << 64:
+        return number
+    raise AdmissionError(Reason.JSON, f"the integer {text[:32]} does not fit 64 bits")

@@ -1,0 +1,1 @@
+SCHEMA = "symcc-query-ir-v1"
