@@ -10,6 +10,7 @@ from collections import Counter
 
 import pytest
 
+from smtspool.query import Limits, parse_envelope
 from smtspool.sample import CONTEXT, PROGRAMS, campaign, execute, telemetry
 
 from .engine import solve
@@ -82,3 +83,14 @@ def test_a_record_of_telemetry_adds_up(program):
             assert total < observations if saturated else total == observations
             assert len(values) <= 8
             assert all(0 <= value < 2**bits for value, _ in values)
+
+
+def test_admission_takes_every_query_and_finds_the_repeats():
+    queries = [parse_envelope(envelope, Limits()) for envelope in QUERIES.values()]
+    assert len({query.id for query in queries}) == len(queries) - 2  # UTF-8 and LEB128 begin alike
+    assert len({query.form.digest for query in queries}) <= 0.6 * len(queries)
+    levels = [level.key for query in queries for level in query.levels]
+    assert len(set(levels)) < 0.15 * len(levels)
+    assert [query.witness.input.hex() for query in queries] == [
+        envelope["witness"]["input_hex"] for envelope in QUERIES.values()
+    ]

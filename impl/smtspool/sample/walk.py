@@ -77,6 +77,7 @@ class Walk:
         }
 
     def _metadata(self, number: int, branch: Branch) -> dict[str, object]:
+        """Where the question comes from; after a plain number, ``desired`` false asks for another one."""
         metadata: dict[str, object] = {
             "program": self.program.name,
             "start": self.start,
