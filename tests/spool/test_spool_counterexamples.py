@@ -44,7 +44,7 @@ def old_scan(root: Path, ingest: Callable[[Path], object]) -> tuple[int, int]:
             ingest(path)
             path.rename(root / "accepted" / path.name)
             imported += 1
-        except Exception as error:
+        except (ValueError, OSError) as error:
             (root / "rejected" / f"{path.name}.error").write_text(f"ValueError: {error}")
             path.rename(root / "rejected" / path.name)
             failed += 1

@@ -14,6 +14,8 @@ import stat
 from types import TracebackType
 from typing import Self
 
+from smtspool.errors import ClosedError
+
 __all__ = ["Directory"]
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -35,13 +37,13 @@ class Directory:
     """An open directory. All names are single components, relative to it, and never followed if links.
 
     Names that are not UTF-8 are ``str`` with surrogate escapes, as ``os.fsdecode`` gives them. Operations
-    raise ``OSError``. Close it, or use it as a context manager; a closed directory raises ``EBADF``.
+    raise ``OSError``. Close it, or use it as a context manager; afterwards they raise ``ClosedError``.
     """
 
-    __slots__ = ("fd", "path")
+    __slots__ = ("_fd", "path")
 
     def __init__(self, fd: int, path: str) -> None:
-        self.fd = fd
+        self._fd = fd
         self.path = path  # for messages and notification only; never opened again
 
     @classmethod
@@ -69,6 +71,14 @@ class Directory:
             os.close(fd)
             raise
         return cls(fd, reached)
+
+    @property
+    def fd(self) -> int:
+        """The descriptor. It stays ours."""
+        if self._fd < 0:
+            # Not left to the kernel: to os.listdir, -1 means the working directory.
+            raise ClosedError(f"{self.path} was closed")
+        return self._fd
 
     def child(self, name: str, *, create: bool = False) -> Directory:
         """Open the directory ``name`` in here; the same rules as :meth:`open`."""
@@ -141,7 +151,7 @@ class Directory:
 
     def close(self) -> None:
         """Give the descriptor back; again is harmless."""
-        fd, self.fd = self.fd, -1
+        fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
@@ -154,7 +164,7 @@ class Directory:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Directory({self.path!r}, fd={self.fd})"
+        return f"Directory({self.path!r}, fd={self._fd})"
 
 
 _FILE = _NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY

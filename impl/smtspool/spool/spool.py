@@ -98,8 +98,9 @@ class Spool:
 
         Without the lock nothing happens: ``Outcome.BUSY``. With it ``incoming/`` is listed once, and its
         files are read, committed and moved in batches of about ``batch`` queries or ``batch_bytes`` of query
-        text, whichever comes first; so much is in memory at a time. The budget is looked at after every file, and at least one file is
-        settled; an unfinished pass goes on after its last name at the next call.
+        text, whichever comes first; so much is in memory at a time. The budget is looked at after every
+        file, and at least one file is settled; an unfinished pass goes on after its last name at the next
+        call.
 
         ``commit`` stores queries in one durable transaction and says which are new; raising means that none
         were stored. ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
