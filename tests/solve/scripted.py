@@ -1,4 +1,4 @@
-"""A fork server's place taken by scripted processes: real processes, real generations, engines that misbehave."""
+"""A fork server's place taken by scripts: real processes, real generations, engines that misbehave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A helper process that does what its script says: ``python scripted_helper.py FD BEHAVIOUR... / BEHAVIOUR...``.
+"""A helper process that does what it is told: ``python scripted_helper.py FD BEHAVIOUR... / BEHAVIOUR...``.
 
 One behaviour per request, the last one for all further requests; behind the slash those for verification,
 which without one finds every model right. It speaks frames by hand, so that it can speak them wrongly.

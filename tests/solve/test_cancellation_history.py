@@ -1,4 +1,4 @@
-"""F381 §4: the cancellation that the design before it lost, reproduced on that design and absent from ours."""
+"""F381 §4: the cancellation that the design before it lost, reproduced on it and absent from ours."""
 
 from __future__ import annotations
 

@@ -1,0 +1,161 @@
+"""Who runs first, and when the others join: learnt from the answers seen so far.
+
+The engine most likely to be fastest starts alone. Most path constraints are answered before anyone
+else is asked, so a race costs one engine's time and not three. What is learnt is kept per *class* of
+query: logic and size, in powers of two of its text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from smtspool.query import Query
+
+__all__ = ["Hedge", "HedgePolicy", "Plan", "Time"]
+
+_WINDOW = 64  # answers remembered per class and engine
+_PRIOR_WEIGHT = 4  # a prior counts as this many answers
+_PRIOR_MS: Mapping[str, float] = {"bitwuzla": 1.4, "z3": 5.0, "cvc5": 6.0}  # warm, per SAGE query
+_STRANGER_MS = 20.0  # an engine nobody measured
+
+
+class Hedge(StrEnum):
+    """When engines join a race."""
+
+    LEARNT = "learnt"  # order and delay follow the answers seen so far
+    FIXED = "fixed"  # the order given; the delay is still learnt
+    TOGETHER = "together"  # all at once, as far as the CPU budget goes
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One race's schedule: engines in starting order, ``delay_s`` between one start and the next."""
+
+    order: tuple[str, ...]
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long an engine ran in a race, milliseconds; ``cut_off`` if it had not answered by then.
+
+    An engine that failed counts as having used up the whole time of the query.
+    """
+
+    engine: str
+    ms: float
+    cut_off: bool = False
+
+
+@dataclass(slots=True)
+class _Record:
+    """One engine in one class of queries, milliseconds: how long its answers took, and how long it had run
+    when it was cut off because another had answered, which is a lower bound."""
+
+    answered: deque[float]
+    cut: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+
+    @classmethod
+    def prior(cls, engine: str) -> _Record:
+        return cls(deque([_PRIOR_MS.get(engine, _STRANGER_MS)] * _PRIOR_WEIGHT, maxlen=_WINDOW))
+
+    @property
+    def usual(self) -> float:
+        return median((*self.answered, *self.cut))
+
+    @property
+    def p95(self) -> float:
+        """Of its answers alone: what it had lost anyway is no reason to wait longer for it."""
+        return sorted(self.answered)[int(0.95 * (len(self.answered) - 1))]
+
+
+@dataclass(slots=True)
+class HedgePolicy:
+    """Plans races and learns from them. Thread-safe; :meth:`to_json` keeps what was learnt.
+
+    ``floor_s`` is the shortest delay worth having, ``hard_s`` the longest: a query that outlives it has
+    earned a second CPU, and a class whose usual answer takes that long is *known to be hard*, so that
+    its races start with every CPU at once.
+    """
+
+    mode: Hedge = Hedge.LEARNT
+    floor_s: float = 0.025
+    hard_s: float = 0.25
+    _seen: dict[str, dict[str, _Record]] = field(default_factory=dict)  # class -> engine -> record
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def plan(self, query: Query, engines: Sequence[str], *, hard: bool = False) -> Plan:
+        """The schedule for ``query`` among ``engines``, given in the fixed order; ``hard``: all at once."""
+        if self.mode is Hedge.TOGETHER:
+            return Plan(tuple(engines), 0.0)
+        with self._lock:
+            records = self._records(query)
+            usual = {engine: _of(records, engine).usual for engine in engines}
+            order = tuple(engines)
+            if self.mode is Hedge.LEARNT:
+                order = tuple(sorted(engines, key=usual.__getitem__))
+            p95_s = _of(records, order[0]).p95 / 1e3
+        if hard or usual[order[0]] >= self.hard_s * 1e3:
+            return Plan(order, 0.0)
+        return Plan(order, min(self.hard_s, max(self.floor_s, 4 * p95_s)))
+
+    def learn(self, query: Query, times: Iterable[Time]) -> None:
+        """Record what became of the engines of a finished race."""
+        with self._lock:
+            records = self._seen.setdefault(_class_of(query), {})
+            for time in times:
+                record = records.setdefault(time.engine, _Record.prior(time.engine))
+                (record.cut if time.cut_off else record.answered).append(time.ms)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was learnt, as plain JSON; the inverse of :meth:`load`."""
+        with self._lock:
+            return {
+                key: {
+                    engine: {"answered": list(record.answered), "cut": list(record.cut)}
+                    for engine, record in records.items()
+                }
+                for key, records in self._seen.items()
+            }
+
+    def load(self, members: Mapping[str, Any]) -> None:
+        """Take over what :meth:`to_json` of an earlier run gave; raises ValueError on anything else."""
+        learnt: dict[str, dict[str, _Record]] = {}
+        for key, records in members.items():
+            if not isinstance(records, Mapping):
+                raise ValueError(f"hedge class {key!r} is not an object")
+            learnt[key] = {engine: _record(record) for engine, record in records.items()}
+        with self._lock:
+            self._seen = learnt
+
+    def _records(self, query: Query) -> Mapping[str, _Record]:
+        return self._seen.get(_class_of(query), {})
+
+
+def _class_of(query: Query) -> str:
+    return f"{query.logic}/{query.size.bit_length()}"
+
+
+def _of(records: Mapping[str, _Record], engine: str) -> _Record:
+    return records.get(engine) or _Record.prior(engine)
+
+
+def _record(members: object) -> _Record:
+    if not isinstance(members, Mapping) or set(members) != {"answered", "cut"}:
+        raise ValueError("a hedge record has the members 'answered' and 'cut'")
+    for times in members.values():
+        if not isinstance(times, list) or not all(_is_time(ms) for ms in times):
+            raise ValueError("a hedge record is made of lists of milliseconds")
+    if not members["answered"]:
+        raise ValueError("a hedge record holds at least one answer")
+    return _Record(deque(members["answered"], maxlen=_WINDOW), deque(members["cut"], maxlen=_WINDOW))
+
+
+def _is_time(ms: object) -> bool:
+    return isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms < float("inf")

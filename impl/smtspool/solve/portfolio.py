@@ -1,0 +1,192 @@
+"""Several engines, one verified answer: the portfolio that races them (F381, F467)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+
+from smtspool.errors import ClosedError, ConfigError
+from smtspool.query import Answer, Query, Status
+
+from .cancellation import Cancellation, CancelReason
+from .forkserver import ForkServer
+from .hedging import HedgePolicy
+from .persistent import PersistentSolver, Recycle
+from .race import Race, RaceRules
+from .verification import Verdict, Verifier
+
+__all__ = ["Portfolio", "RaceSummary"]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceSummary:
+    """One finished race, for counters: ``winner`` is None if nobody decided it; ``delay_s`` is the hedge."""
+
+    winner: str | None
+    asked: tuple[str, ...]
+    delay_s: float
+    cancelled: int
+    disagreement: bool
+    elapsed_ms: float
+
+
+class Portfolio:
+    """Engines that race for queries. Thread-safe, though an engine serves one race at a time.
+
+    Every engine has two helpers, started when first needed: one to solve, one to check other engines'
+    models. Fork servers stay the caller's: portfolios of several workers share them, and close before them.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[ForkServer],
+        *,
+        takes: Callable[[str, str], bool] = lambda engine, logic: True,
+        rules: RaceRules | None = None,
+        policy: HedgePolicy | None = None,
+        recycle: Recycle | None = None,
+        observe: Callable[[RaceSummary], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``takes(engine, logic)`` tells what each engine can do; ``servers`` come in the fixed order."""
+        names = [server.spec.name for server in servers]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
+        self.policy = policy or HedgePolicy()
+        self._takes = takes
+        self._rules = rules or RaceRules()
+        self._observe = observe
+        self._clock = clock
+        self._lanes = {
+            server.spec.name: PersistentSolver(server, recycle=recycle, clock=clock) for server in servers
+        }
+        self._verifier = Verifier(
+            [
+                PersistentSolver(server, name=f"{server.spec.name}/check", recycle=recycle, clock=clock)
+                for server in servers
+            ],
+            takes,
+            clock=clock,
+        )
+        # A loser nobody waits for keeps its thread a little longer; the next race shall not queue for it.
+        self._pool = ThreadPoolExecutor(2 * len(names), thread_name_prefix="smtspool-race")
+        self._numbers = itertools.count(1)
+        self._changed = threading.Condition()  # protects the two below
+        self._races: list[Race] = []
+        self._closed = False
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Names, in the fixed order."""
+        return tuple(self._lanes)
+
+    def solve(
+        self,
+        query: Query,
+        *,
+        timeout_s: float,
+        cancel: Cancellation | None = None,
+        hard: bool = False,
+    ) -> Answer:
+        """Race for an answer; with ``hard``, with all CPUs from the start.
+
+        A ``sat`` answer has a complete model and ``verified_by``. Returns within ``timeout_s`` and the
+        rules' grace, whatever the engines do, and at once when ``cancel`` is cancelled: ``unknown`` with
+        reason ``cancelled: why``. ``error`` if no engine takes the logic or each one failed.
+        Raises :class:`ClosedError`; :class:`InfrastructureError` if the machine gave no engine a helper.
+        """
+        able = [engine for engine in self._lanes if self._takes(engine, query.logic)]
+        if not able:
+            engines = ", ".join(self._lanes)
+            return Answer(Status.ERROR, reason=f"no engine takes logic {query.logic}: there is {engines}")
+        plan = self.policy.plan(query, able, hard=hard)
+        race = Race(
+            query=query,
+            plan=plan,
+            lanes=self._lanes,
+            verifier=self._verifier,
+            rules=self._rules,
+            limit=self._clock() + timeout_s,
+            pool=self._pool,
+            number=self._number,
+            clock=self._clock,
+        )
+        with self._changed:
+            if self._closed:
+                raise ClosedError("the portfolio is closed")
+            self._races.append(race)
+        try:
+            with (cancel or Cancellation()).listening(race.inbox.put):
+                answer = race.run()
+        finally:
+            with self._changed:
+                self._races.remove(race)
+                self._changed.notify_all()
+        self.policy.learn(query, race.times())
+        if self._observe is not None:
+            self._observe(_summary(answer, plan.delay_s))
+        return answer
+
+    def verify(
+        self,
+        query: Query,
+        model: Mapping[str, str],
+        *,
+        exclude_engine: str | None = None,
+        exclude: Collection[str] = (),
+        timeout_s: float = 10.0,
+        cancel: Cancellation | None = None,
+    ) -> Verdict:
+        """Whether ``model`` satisfies ``query``, by the cheapest engine but those excluded.
+
+        The verdict unpacks to (confirmed, engine); ``confirmed`` is None when no engine could tell.
+        """
+        deadline = self._clock() + timeout_s
+        token = cancel or Cancellation()
+        with token.listening(lambda reason: self._verifier.cancel(query.id, reason)):
+            return self._verifier.verify(
+                query, model, exclude=(exclude_engine, *exclude), deadline=deadline, cancellation=token
+            )
+
+    def close(self, grace_s: float = 5.0) -> bool:
+        """Refuse new races, cancel those there are, end helpers and threads. Idempotent.
+
+        Bounded: each of the steps gets ``grace_s``. True once every thread and every caller has left; False
+        if some could not, in which case they end with their requests' deadlines.
+        """
+        with self._changed:
+            self._closed = True
+            for race in self._races:
+                race.inbox.put(CancelReason.CLOSED)
+            left = self._changed.wait_for(lambda: not self._races, timeout=grace_s)
+        closed = [lane.close(grace_s) for lane in self._lanes.values()]
+        left = self._verifier.close(grace_s) and all(closed) and left
+        self._pool.shutdown(wait=left, cancel_futures=True)
+        return left
+
+    def __enter__(self) -> Portfolio:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _number(self) -> str:
+        return f"race-{next(self._numbers)}"
+
+
+def _summary(answer: Answer, delay_s: float) -> RaceSummary:
+    return RaceSummary(
+        winner=answer.engine if answer.status.definite else None,
+        asked=tuple(attempt.engine for attempt in answer.attempts),
+        delay_s=delay_s,
+        cancelled=sum(attempt.cancelled for attempt in answer.attempts),
+        disagreement=answer.disagreement,
+        elapsed_ms=answer.elapsed_ms,
+    )

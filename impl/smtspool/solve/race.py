@@ -1,0 +1,302 @@
+"""One race: which engine is asked when, whose answer counts, and what becomes of the others.
+
+The race lives on the thread that wants the answer. Attempts run on the portfolio's threads and report to
+the race's inbox; a cancellation from outside is a letter in the same inbox. So the race decides everything,
+one letter at a time, and the only thing it ever waits for is the next letter or the next point in time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, Future
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
+
+from smtspool.actions import action
+from smtspool.errors import ClosedError, InfrastructureError, MisuseError
+from smtspool.query import Answer, Attempt, Query, Status, complete
+
+from .cancellation import Cancellation, CancelReason
+from .hedging import Plan, Time
+from .persistent import PersistentSolver
+from .verification import NOBODY_KNOWS, Verdict, Verifier
+
+__all__ = ["Race", "RaceRules"]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceRules:
+    """``cpus`` engines at once at most; ``grace_s`` past the limit an engine that stops by itself is still
+    heard; ``settle_s`` is what losers get to report what became of them; ``confirm_unsat`` asks for two."""
+
+    cpus: int = 2
+    grace_s: float = 0.1
+    settle_s: float = 0.005
+    confirm_unsat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """What one attempt came to: the engine's answer and, for ``sat``, what the verifier says of the model."""
+
+    answer: Answer
+    verdict: Verdict = NOBODY_KNOWS
+
+    @property
+    def accepted(self) -> bool:
+        """It may end the race: ``unsat``, or ``sat`` with a model that another engine confirmed."""
+        return self.answer.status is Status.UNSAT or self.verdict.confirmed is True
+
+
+@dataclass(slots=True, eq=False)
+class _Runner:
+    """An engine in the race. ``finding`` is None until it reports, and for good if nobody waits for it."""
+
+    solver: PersistentSolver
+    attempt_id: str
+    started: float
+    finding: _Finding | None = None
+    trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
+    told: CancelReason | None = None
+
+    @property
+    def attempt(self) -> Attempt:
+        """Its line in the account of the race."""
+        if self.finding is not None:
+            verdict = self.finding.verdict
+            return replace(self.finding.answer.attempts[0], verified=verdict.confirmed)
+        if self.trouble is not None:
+            return Attempt(self.attempt_id, self.solver.engine, Status.ERROR, reason=str(self.trouble))
+        return Attempt(
+            self.attempt_id,
+            self.solver.engine,
+            Status.UNKNOWN,
+            reason=f"cancelled: {self.told}",
+            cancelled=True,
+            cancel_reason=self.told,
+        )
+
+    @property
+    def complaint(self) -> str:
+        """Why its part decided nothing."""
+        attempt = self.attempt
+        if self.finding is not None and attempt.status is Status.SAT:
+            refuted = self.finding.verdict.confirmed is False
+            return f"{attempt.engine}: sat with a {'wrong' if refuted else 'unverified'} model"
+        return f"{attempt.engine}: {attempt.reason or attempt.status}"
+
+
+@dataclass(slots=True, eq=False)
+class Race:
+    """One query's race, for one call of :meth:`run`."""
+
+    query: Query
+    plan: Plan
+    lanes: Mapping[str, PersistentSolver]
+    verifier: Verifier
+    rules: RaceRules
+    limit: float  # when the query's time is over
+    pool: Executor
+    number: Callable[[], str]  # fresh attempt ids
+    clock: Callable[[], float]
+    over: Cancellation = field(default_factory=Cancellation)
+    inbox: SimpleQueue[Future[_Finding] | CancelReason] = field(default_factory=SimpleQueue)
+    _running: dict[Future[_Finding], _Runner] = field(default_factory=dict)
+    _runners: list[_Runner] = field(default_factory=list)
+
+    @property
+    def cutoff(self) -> float:
+        """The absolute deadline of every request of this race."""
+        return self.limit + self.rules.grace_s
+
+    def run(self) -> Answer:
+        """Race until an answer is accepted, nobody is left, the time is over, or it is cancelled.
+
+        Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
+        """
+        started = self.clock()
+        try:
+            reason = self._until_decided(started)
+        except BaseException:
+            self._dismiss(CancelReason.USER)
+            raise
+        self._dismiss(reason)
+        answer = self._conclusion(reason)
+        now = self.clock()
+        return replace(
+            answer,
+            attempts=tuple(runner.attempt for runner in self._runners),
+            at_limit=now >= self.limit,
+            elapsed_ms=(now - started) * 1e3,
+        )
+
+    def times(self) -> Iterator[Time]:
+        """What the policy learns from a finished race.
+
+        An engine that was cut off is known to be slower than the winner only if it ran for longer.
+        """
+        best = min((one.answer.elapsed_ms for one in self._findings() if one.accepted), default=None)
+        for runner in self._runners:
+            finding, engine = runner.finding, runner.solver.engine
+            if finding is None or finding.answer.attempts[0].cancelled:
+                ran_ms = (self.clock() - runner.started) * 1e3
+                if best is not None and ran_ms > best:
+                    yield Time(engine, ran_ms, cut_off=True)
+            elif finding.accepted:
+                yield Time(engine, finding.answer.elapsed_ms)
+            else:
+                yield Time(engine, (self.limit - runner.started) * 1e3)
+
+    # -- until it is decided ----------------------------------------------------------------------------
+
+    def _until_decided(self, now: float) -> CancelReason:
+        """Why the race ended; LOST_RACE says that the engines decided it among themselves."""
+        waiting = deque(self.plan.order)
+        next_start = now
+        while True:
+            while waiting and len(self._running) < self.rules.cpus and now >= next_start:
+                self._start(waiting.popleft(), now)
+                next_start = now + self.plan.delay_s
+            if not self._running:
+                return CancelReason.LOST_RACE if now < self.limit else CancelReason.DEADLINE
+            can_start = waiting and len(self._running) < self.rules.cpus
+            until = min(next_start, self.cutoff) if can_start else self.cutoff
+            try:
+                letter = self.inbox.get(timeout=max(0.0, until - now))
+            except Empty:
+                now = self.clock()
+                if now >= self.cutoff:
+                    return CancelReason.DEADLINE
+                continue
+            now = self.clock()
+            if isinstance(letter, CancelReason):
+                return letter
+            self._hear(letter)
+            if self._decided():
+                return CancelReason.LOST_RACE
+            next_start = now  # that engine has had its say and it was not enough
+
+    def _start(self, engine: str, now: float) -> None:
+        runner = _Runner(self.lanes[engine], self.number(), now)
+        with action("Submit", **_who(runner, self.query)):
+            future = self.pool.submit(self._attempt, runner)
+            self._running[future] = runner
+            self._runners.append(runner)
+        future.add_done_callback(self.inbox.put)
+
+    def _attempt(self, runner: _Runner) -> _Finding:
+        """One engine's part; runs on a thread of the pool."""
+        answer = runner.solver.solve(
+            self.query,
+            attempt_id=runner.attempt_id,
+            deadline=self.cutoff,
+            timeout_ms=max(1, int((self.limit - self.clock()) * 1e3)),
+            cancellation=self.over,
+        )
+        if answer.status is not Status.SAT:
+            return _Finding(answer)
+        answer = replace(answer, model=complete(self.query, answer.model or {}))
+        return _Finding(answer, self._verify(answer, self.over))
+
+    def _verify(self, answer: Answer, cancellation: Cancellation | None, *also_not: str | None) -> Verdict:
+        exclude = (answer.engine, *also_not)
+        model = answer.model or {}
+        return self.verifier.verify(
+            self.query, model, exclude=exclude, deadline=self.cutoff, cancellation=cancellation
+        )
+
+    def _hear(self, future: Future[_Finding]) -> None:
+        """Take an attempt's report, whatever it is."""
+        runner = self._running.pop(future)
+        try:
+            runner.finding = future.result()
+        except CancelledError:
+            pass  # it never began, and runner.told says why
+        except ClosedError:
+            runner.told = runner.told or CancelReason.CLOSED
+        except (InfrastructureError, MisuseError) as error:
+            runner.trouble = error
+
+    def _decided(self) -> bool:
+        accepted = [one.answer.status for one in self._findings() if one.accepted]
+        unsats = accepted.count(Status.UNSAT)
+        needed = 2 if self.rules.confirm_unsat else 1
+        return unsats >= needed or unsats < len(accepted)
+
+    # -- the others -------------------------------------------------------------------------------------
+
+    def _dismiss(self, reason: CancelReason) -> None:
+        """Cancel whoever still runs; hear those who leave at once, wait for nobody else."""
+        if not self._running:
+            return
+        self.over.cancel(reason)
+        for future, runner in self._running.items():
+            runner.told = reason
+            with action("CancelFuture", **_who(runner, self.query)) as step:
+                unstarted = future.cancel()
+                step.outcome = "cancelled" if unstarted else "running"
+            if not unstarted:
+                runner.solver.cancel(self.query.id, reason)
+        self.verifier.cancel(self.query.id, reason)
+        until = self.clock() + self.rules.settle_s
+        while self._running:
+            try:
+                letter = self.inbox.get(timeout=max(0.0, until - self.clock()))
+            except Empty:
+                return
+            if not isinstance(letter, CancelReason):
+                self._hear(letter)
+
+    # -- what it comes to -------------------------------------------------------------------------------
+
+    def _findings(self) -> list[_Finding]:
+        return [runner.finding for runner in self._runners if runner.finding is not None]
+
+    def _conclusion(self, reason: CancelReason) -> Answer:
+        sats = [one for one in self._findings() if one.answer.status is Status.SAT]
+        unsats = [one for one in self._findings() if one.answer.status is Status.UNSAT]
+        if unsats and any(self._stands(sat, unsats) for sat in sats):
+            return Answer(Status.UNKNOWN, reason="disagreement: both sat and unsat", disagreement=True)
+        for sat in sats:
+            if sat.accepted:
+                return replace(sat.answer, verified_by=sat.verdict.engine)
+        if len(unsats) > 1:
+            return replace(unsats[0].answer, verified_by=unsats[1].answer.engine)
+        if unsats and not self.rules.confirm_unsat:
+            return unsats[0].answer
+        if reason is CancelReason.DEADLINE:
+            return Answer(Status.UNKNOWN, reason="timeout")
+        if reason is not CancelReason.LOST_RACE:
+            return Answer(Status.UNKNOWN, reason=f"cancelled: {reason}")
+        if unsats:
+            return Answer(Status.UNKNOWN, reason=f"unverified: only {unsats[0].answer.engine} says unsat")
+        return self._nothing()
+
+    def _stands(self, sat: _Finding, unsats: Sequence[_Finding]) -> bool:
+        """Whether this ``sat`` speaks against them: unless an engine that is no party refutes its model.
+
+        A refutation by an engine that says ``unsat`` is the same claim once more, not a second one.
+        """
+        parties = [one.answer.engine for one in unsats]
+        verdict = sat.verdict
+        if verdict.confirmed is None or verdict.engine in parties:
+            try:
+                verdict = self._verify(sat.answer, None, *parties)
+            except InfrastructureError:
+                return True
+        return verdict.confirmed is not False
+
+    def _nothing(self) -> Answer:
+        """No engine decided it. What the machine failed to do is no answer: that is raised."""
+        troubles = [runner.trouble for runner in self._runners]
+        for trouble in troubles:
+            if isinstance(trouble, InfrastructureError) and all(troubles):
+                raise trouble
+        attempts = {runner.attempt.status for runner in self._runners}
+        status = Status.ERROR if attempts == {Status.ERROR} else Status.UNKNOWN
+        return Answer(status, reason="; ".join(runner.complaint for runner in self._runners))
+
+
+def _who(runner: _Runner, query: Query) -> dict[str, object]:
+    return {"solver": runner.solver.name, "attempt": runner.attempt_id, "query": query.id}

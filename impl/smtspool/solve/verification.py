@@ -1,0 +1,103 @@
+"""A model is believed when an engine other than its producer agrees (design: answers).
+
+The check is the query itself with every declared symbol defined as its value: nothing is left to search
+for, so it costs the engine little more than reading. Checks run on helpers of their own: a race that keeps
+every solving helper busy for seconds delays no verification.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from smtspool.errors import AdmissionError, InfrastructureError
+from smtspool.query import Query, Status
+
+from .cancellation import Cancellation, CancelReason
+from .persistent import PersistentSolver
+
+__all__ = ["NOBODY_KNOWS", "Verdict", "Verifier"]
+
+_SMOOTHING = 0.1  # weight of the newest check in an engine's mean cost
+
+
+class Verdict(NamedTuple):
+    """``confirmed``: True and False say what ``engine`` found, None that no engine could tell.
+
+    False without an engine: the model is no model at all, a value is missing or not a value.
+    """
+
+    confirmed: bool | None
+    engine: str | None
+
+
+NOBODY_KNOWS = Verdict(None, None)
+
+
+class Verifier:
+    """Checks models on one lane per engine, the cheapest first. Thread-safe; the lanes are its own."""
+
+    def __init__(
+        self,
+        lanes: Sequence[PersistentSolver],
+        takes: Callable[[str, str], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lanes = {lane.engine: lane for lane in lanes}
+        self._takes = takes
+        self._clock = clock
+        self._cost_ms = {lane.engine: 5.0 for lane in lanes}
+        self._cost_ms.update({"bitwuzla": 1.0} if "bitwuzla" in self._lanes else {})
+        self._numbers = itertools.count(1)
+
+    def verify(
+        self,
+        query: Query,
+        model: Mapping[str, str],
+        *,
+        exclude: Collection[str | None],
+        deadline: float,
+        cancellation: Cancellation | None = None,
+    ) -> Verdict:
+        """Have ``model`` checked by the cheapest engine outside ``exclude`` that can tell.
+
+        Raises :class:`InfrastructureError` only if no engine could tell and one had no helper to give.
+        """
+        trouble: InfrastructureError | None = None
+        for engine in sorted(self._lanes, key=self._cost_ms.__getitem__):
+            if engine in exclude or not self._takes(engine, query.logic):
+                continue
+            try:
+                answer = self._lanes[engine].solve(
+                    query,
+                    attempt_id=f"check-{next(self._numbers)}",
+                    deadline=deadline,
+                    model=model,
+                    cancellation=cancellation,
+                )
+            except AdmissionError:
+                return Verdict(False, None)
+            except InfrastructureError as error:
+                trouble = error
+                continue
+            if answer.status.definite:
+                self._cost_ms[engine] += _SMOOTHING * (answer.elapsed_ms - self._cost_ms[engine])
+                return Verdict(answer.status is Status.SAT, engine)
+            if answer.attempts[0].cancelled:
+                return NOBODY_KNOWS
+        if trouble is not None:
+            raise trouble
+        return NOBODY_KNOWS
+
+    def cancel(self, query_id: str, reason: CancelReason) -> bool:
+        """Cancel the checks of models for ``query_id``; True if there was one."""
+        told = [lane.cancel(query_id, reason) for lane in self._lanes.values()]
+        return any(told)
+
+    def close(self, grace_s: float) -> bool:
+        """Close every lane; True once all callers have left."""
+        left = [lane.close(grace_s) for lane in self._lanes.values()]
+        return all(left)
