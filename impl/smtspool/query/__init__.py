@@ -8,7 +8,7 @@ from smtspool.query.answer import Answer, Attempt, Status
 from smtspool.query.codec import decode, encode
 from smtspool.query.envelope import parse_envelope, parse_file, to_envelope
 from smtspool.query.limits import Limits
-from smtspool.query.model import candidate, complete, default_value, rename_model, script
+from smtspool.query.model import candidate, complete, default_value, definitions, rename_model, script
 from smtspool.query.smtlib import parse_smt2
 from smtspool.query.value import Form, Level, Query, Symbol, Witness
 
@@ -26,6 +26,7 @@ __all__ = [
     "complete",
     "decode",
     "default_value",
+    "definitions",
     "encode",
     "parse_envelope",
     "parse_file",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.query.identity import Assertion, Declaration, chain, content_id, form_of
+from smtspool.query.identity import Assertion, Declaration, Term, chain, content_id, form_of
 from smtspool.query.lexer import items, one_term, spell
 from smtspool.query.limits import Limits
 from smtspool.query.sorts import Sorts
-from smtspool.query.terms import Term, Vocabulary
+from smtspool.query.terms import Vocabulary
 from smtspool.query.value import Query, Symbol, Witness
 
 __all__ = ["Assembler"]
@@ -46,22 +46,12 @@ class Assembler:
         command = tokens[1]
         if command == "declare-sort":
             self._declare_sort(name, tokens)
-            return
-        parts = items(tokens, levels, 3, len(tokens) - 1)
-        if command.endswith("-const"):
-            parts.insert(0, (3, 3))  # no parameters
-        elif not parts or tokens[parts[0][0]] != "(":
-            raise AdmissionError(Reason.SYNTAX, f"{command} needs a list of parameters")
-        if len(parts) != (3 if command in ("define-fun", "define-const") else 2):
-            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} does not have the right parts")
-        (start, end), *rest = parts
-        parameters = items(tokens, levels, start + 1, end - 1)
-        if command == "define-sort":
-            self._define_sort(name, tokens, parameters, rest[0])
-        elif len(rest) == 1:
-            self._declare_function(name, [tokens[a:b] for a, b in parameters], tokens[slice(*rest[0])])
+        elif command == "declare-const":
+            self._declare_function(name, (), tokens[3:-1])
+        elif command == "declare-fun" and tokens[3:5] == ["(", ")"]:
+            self._declare_function(name, (), tokens[5:-1])
         else:
-            self._define_function(name, tokens, parameters, rest[0], rest[1])
+            self._declare_parts(command, name, tokens, levels)
 
     def find(self, name: str) -> Declaration | None:
         """What ``name`` is declared or defined as in the scopes now open."""
@@ -163,6 +153,24 @@ class Assembler:
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
         self._sorts.declare(name, tokens[3] if len(tokens) == 5 else "")
         self._add(tokens, (name,), None)
+
+    def _declare_parts(self, command: str, name: str, tokens: Sequence[str], levels: Sequence[int]) -> None:
+        """A command with a list of parameters, which ``define-const`` leaves out."""
+        parts = items(tokens, levels, 3, len(tokens) - 1)
+        if command == "define-const":
+            parts.insert(0, (3, 3))
+        elif not parts or tokens[3] != "(":
+            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} has no list of parameters")
+        if len(parts) != (3 if command in ("define-fun", "define-const") else 2):
+            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} has too many or too few parts")
+        (start, end), *rest = parts
+        parameters = items(tokens, levels, start + 1, end - 1)
+        if command == "define-sort":
+            self._define_sort(name, tokens, parameters, rest[0])
+        elif command == "declare-fun":
+            self._declare_function(name, [tokens[a:b] for a, b in parameters], tokens[slice(*rest[0])])
+        else:
+            self._define_function(name, tokens, parameters, rest[0], rest[1])
 
     def _declare_function(self, name: str, params: Sequence[Sequence[str]], value: Sequence[str]) -> None:
         sorts = [self._sorts.resolve(param) for param in params]

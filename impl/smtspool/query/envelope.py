@@ -10,8 +10,8 @@ from smtspool.query import symcc
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, one_term, tokenize
 from smtspool.query.limits import Limits
-from smtspool.query.members import hex_bytes, integer, metadata_of, priority_of, strings, text, timeout_of
-from smtspool.query.smtlib import DECLARATIONS, DEFAULT_TIMEOUT_MS, parse_smt2
+from smtspool.query.members import hex_bytes, integer, object_of, priority_of, strings, text, timeout_of
+from smtspool.query.smtlib import DECLARATIONS, parse_smt2
 from smtspool.query.strictjson import load_object
 from smtspool.query.terms import strip_annotations
 from smtspool.query.value import Query, Witness
@@ -68,8 +68,8 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
     for assertion in (*strings(document, "prefix"), text(document, "target")):
         assembler.assert_(*_one_term(assertion, limits))
     return assembler.query(
-        metadata=metadata_of(document, limits),
-        timeout_ms=timeout_of(document, DEFAULT_TIMEOUT_MS, limits),
+        metadata=object_of(document, "metadata", limits),
+        timeout_ms=timeout_of(document, limits),
         priority=priority_of(document, limits),
         witness=_witness(document, assembler, limits),
     )

@@ -86,9 +86,9 @@ def form_of(logic: str, assertions: Sequence[Assertion]) -> Form:
     pieces.append("\x01")
     order: list[str] = []
     for name in names:
-        declaration = declared.get(name)
-        if declaration is not None and not declaration.defined:
-            pieces.append(renamed(declaration.body))
-            if declaration.symbol is not None:
+        known = declared.get(name)
+        if known is not None and not known.defined:
+            pieces.append(renamed(known.body))
+            if known.symbol is not None:
                 order.append(name)
     return Form(sha256("\x00".join(pieces).encode()).hexdigest(), tuple(order))

@@ -126,9 +126,9 @@ def _canonical(token: str) -> str:
 def _refuse_clash(respelled: Mapping[str, str], distinct: set[str]) -> None:
     """Two symbols of one text must not become one."""
     for token, new in respelled.items():
-        if new.endswith(token.strip("|")) and new[0] == "!" and token[1:2] != "!":
-            if new in distinct or f"|{new}|" in distinct:
-                raise AdmissionError(Reason.SYMBOL, f"{token[:64]} cannot be told from {new[:64]}; rename one")
+        name = token[1:-1] if token[0] == "|" else token
+        if new == "!" + name and (new in distinct or f"|{new}|" in distinct):
+            raise AdmissionError(Reason.SYMBOL, f"{token[:64]} cannot be told from {new[:64]}: rename one")
 
 
 def _join_indexed(tokens: list[str]) -> list[str]:

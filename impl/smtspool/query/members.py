@@ -8,8 +8,9 @@ from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
+from smtspool.query.value import DEFAULT_TIMEOUT_MS
 
-__all__ = ["hex_bytes", "integer", "metadata_of", "priority_of", "strings", "text", "timeout_of"]
+__all__ = ["hex_bytes", "integer", "object_of", "priority_of", "strings", "text", "timeout_of"]
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*+", re.ASCII)
 _LARGEST_FLOAT = 1e300
@@ -42,18 +43,18 @@ def integer(value: object, what: str, least: int, most: int) -> int:
     return value
 
 
-def hex_bytes(document: Mapping[str, Any], name: str, limits: Limits) -> bytes:
-    """Bytes in hexadecimal, empty when absent."""
-    value = document.get(name, "")
+def hex_bytes(document: Mapping[str, Any], name: str, limits: Limits, *, required: bool = False) -> bytes:
+    """Bytes in hexadecimal; empty when absent and not ``required``."""
+    value = document.get(name, None if required else "")
     if not isinstance(value, str) or _HEX.fullmatch(value) is None:
         raise _refused(f"{name!r} must be bytes in hexadecimal")
     limits.hold("witness", len(value) // 2)
     return bytes.fromhex(value)
 
 
-def timeout_of(document: Mapping[str, Any], default: int, limits: Limits) -> int:
+def timeout_of(document: Mapping[str, Any], limits: Limits) -> int:
     """``timeout_ms``, at least 1."""
-    return integer(document.get("timeout_ms", default), "'timeout_ms'", 1, limits.timeout_ms)
+    return integer(document.get("timeout_ms", DEFAULT_TIMEOUT_MS), "'timeout_ms'", 1, limits.timeout_ms)
 
 
 def priority_of(document: Mapping[str, Any], limits: Limits) -> float:
@@ -64,14 +65,18 @@ def priority_of(document: Mapping[str, Any], limits: Limits) -> float:
     return float(value)
 
 
-def metadata_of(document: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """``metadata``, checked and copied; empty when absent."""
-    value = document.get("metadata", {})
+def object_of(document: Mapping[str, Any], name: str, limits: Limits) -> dict[str, Any]:
+    """A small object such as ``metadata``, checked and copied; empty when absent."""
+    value = document.get(name, {})
     if not isinstance(value, Mapping):
-        raise _refused("'metadata' must be an object")
-    copy = _plain(value, limits, 1)
-    assert isinstance(copy, dict)
-    return copy
+        raise _refused(f"{name!r} must be an object")
+    return _members(value, limits, 1)
+
+
+def _members(value: Mapping[Any, Any], limits: Limits, depth: int) -> dict[str, Any]:
+    limits.hold("metadata_depth", depth)
+    limits.hold("metadata_members", len(value))
+    return {_key(key, limits): _plain(item, limits, depth + 1) for key, item in value.items()}
 
 
 def _plain(value: object, limits: Limits, depth: int) -> object:
@@ -84,13 +89,12 @@ def _plain(value: object, limits: Limits, depth: int) -> object:
         return value
     if isinstance(value, float) and abs(value) < _LARGEST_FLOAT:
         return value
-    if isinstance(value, list | tuple | Mapping):
+    if isinstance(value, Mapping):
+        return _members(value, limits, depth)
+    if isinstance(value, list | tuple):
         limits.hold("metadata_depth", depth)
-        if not isinstance(value, Mapping):
-            limits.hold("metadata_list", len(value))
-            return [_plain(item, limits, depth + 1) for item in value]
-        limits.hold("metadata_members", len(value))
-        return {_key(key, limits): _plain(item, limits, depth + 1) for key, item in value.items()}
+        limits.hold("metadata_list", len(value))
+        return [_plain(item, limits, depth + 1) for item in value]
     raise _refused(f"metadata cannot hold {value!r:.64}")
 
 

@@ -15,7 +15,7 @@ from smtspool.query.lexer import depths, items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.value import Form, Query, Symbol
 
-__all__ = ["candidate", "complete", "default_value", "rename_model", "script"]
+__all__ = ["candidate", "complete", "default_value", "definitions", "rename_model", "script"]
 
 _BYTE = re.compile(r"#x([0-9a-fA-F]{2})|#b([01]{8})|\(_ bv([0-9]{1,3}) 8\)", re.ASCII)
 _LITERAL = re.compile(r"#x[0-9a-fA-F]+|#b[01]+|true|false", re.ASCII)
@@ -31,11 +31,17 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
     """
     declarations = query.declarations
     if model is not None:
-        values = {symbol.declaration: _definition(query, symbol, model) for symbol in query.symbols}
+        symbols = (symbol.declaration for symbol in query.symbols)
+        values = dict(zip(symbols, definitions(query, model), strict=True))
         declarations = tuple([values.get(text, text) for text in declarations])
     lines = [f"(set-logic {query.logic})", *declarations]
     lines += [f"(assert {assertion})" for assertion in (*query.prefix, query.target)]
     return "\n".join((*lines, "(check-sat)", ""))
+
+
+def definitions(query: Query, model: Mapping[str, str]) -> list[str]:
+    """The model as one ``define-fun`` command per declared symbol; raises as :func:`script` does."""
+    return [_definition(query, symbol, model) for symbol in query.symbols]
 
 
 def default_value(sort: str) -> str:

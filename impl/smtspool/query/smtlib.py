@@ -15,22 +15,33 @@ from smtspool.query.lexer import depths, items, one_term, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.terms import strip_annotations
 from smtspool.query.theory import DEFAULT_LOGIC
-from smtspool.query.value import Query
+from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 
-__all__ = ["DECLARATIONS", "DEFAULT_TIMEOUT_MS", "parse_smt2"]
-
-DEFAULT_TIMEOUT_MS = 10_000
+__all__ = ["DECLARATIONS", "parse_smt2"]
 
 DECLARATIONS = frozenset(
     {"declare-fun", "declare-const", "declare-sort", "define-fun", "define-const", "define-sort"}
 )
 # They shape what a tool prints or how long it thinks, never what a query means, and are dropped.
 _OPTIONS = frozenset(
-    """
-    :print-success :produce-models :produce-assignments :produce-unsat-cores :produce-unsat-assumptions
-    :produce-proofs :produce-assertions :interactive-mode :incremental :random-seed :verbosity
-    :reproducible-resource-limit :timeout :tlimit :tlimit-per :rlimit
-    """.split()
+    {
+        ":print-success",
+        ":produce-models",
+        ":produce-assignments",
+        ":produce-unsat-cores",
+        ":produce-unsat-assumptions",
+        ":produce-proofs",
+        ":produce-assertions",
+        ":interactive-mode",
+        ":incremental",
+        ":random-seed",
+        ":verbosity",
+        ":reproducible-resource-limit",
+        ":timeout",
+        ":tlimit",
+        ":tlimit-per",
+        ":rlimit",
+    }
 )
 _NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _DROPPED = frozenset({"set-logic", "set-info", "get-model", "get-value"})  # set-logic was read ahead
@@ -77,9 +88,7 @@ def parse_smt2(
             assembler.push(1)
             for first, last in _assumptions(tokens, levels, start, end):
                 assembler.assert_(tokens[first:last], levels[first:last])
-            queries.append(
-                assembler.query(metadata=metadata or {}, timeout_ms=timeout_ms, priority=priority)
-            )
+            queries.append(assembler.query(metadata=metadata or {}, timeout_ms=timeout_ms, priority=priority))
             assembler.pop(1)
         elif command == "set-option":
             _check_option(tokens[begin:stop])
@@ -140,9 +149,7 @@ def _count(arguments: Sequence[str]) -> int:
     return int(arguments[0])
 
 
-def _assumptions(
-    tokens: Sequence[str], levels: Sequence[int], start: int, end: int
-) -> list[tuple[int, int]]:
+def _assumptions(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
     """The literals of a ``check-sat-assuming``; none of a ``check-sat``."""
     if tokens[start + 1] == "check-sat":
         if end - start != 3:

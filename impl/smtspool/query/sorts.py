@@ -1,4 +1,4 @@
-"""The sorts of one script: Bool, bit-vectors, arrays, declared sorts, and abbreviations, which are expanded."""
+"""The sorts of one script: Bool, bit-vectors, arrays, declared ones; abbreviations are expanded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
 
 
 class Sorts:
-    """Arities of the sort symbols in scope, and what the defined ones stand for."""
+    """Arities of the sort symbols met or declared, and what the defined ones stand for."""
 
     def __init__(self, logic: str, limits: Limits) -> None:
         self._limits = limits
         self._arity = {"Bool": 0}
         if "Array" in theory_of(logic):
             self._arity["Array"] = 2
-        self._theory = frozenset(self._arity)
+        self._free: set[str] = set()
         self.aliases: dict[str, tuple[str, ...]] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -33,6 +33,7 @@ class Sorts:
         if _ARITY.fullmatch(arity) is None:
             raise AdmissionError(Reason.SYNTAX, f"declare-sort {name[:64]} needs an arity from 0 to 99")
         self._arity[name] = int(arity)
+        self._free.add(name)
 
     def alias(self, name: str, tokens: Sequence[str]) -> None:
         """An abbreviation; where it is used its expansion is written."""
@@ -40,7 +41,9 @@ class Sorts:
 
     def forget(self, name: str) -> None:
         """The declaration of ``name`` was popped, whether it was a sort or not."""
-        self._arity.pop(name, None)
+        if name in self._free:
+            self._free.remove(name)
+            del self._arity[name]
 
     def forget_aliases(self, count: int) -> None:
         """Only the first ``count`` abbreviations are still in scope."""
@@ -49,9 +52,7 @@ class Sorts:
 
     def free(self, tokens: Iterable[str]) -> list[str]:
         """The declared sorts among the tokens of resolved sorts."""
-        if len(self._arity) == len(self._theory):
-            return []
-        return [token for token in tokens if token in self._arity and token not in self._theory]
+        return [token for token in tokens if token in self._free]
 
     def expand(self, tokens: Sequence[str]) -> Sequence[str]:
         """``tokens`` of a term with every abbreviation written out."""
@@ -94,11 +95,12 @@ class Sorts:
         alias = self.aliases.get(token)
         if alias is not None:
             return alias
-        if self._arity.get(token) == 0:
-            return (token,)
-        if token.startswith("(_ BitVec ") and fixed_token(token, self._limits):
-            return (token,)
-        raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")
+        arity = self._arity.get(token)
+        if arity is None and token.startswith("(_ BitVec ") and fixed_token(token, self._limits):
+            arity = self._arity[token] = 0
+        if arity != 0:
+            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")
+        return (token,)
 
     def _constructor(self, token: str) -> int:
         arity = self._arity.get(token, 0)

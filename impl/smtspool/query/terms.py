@@ -38,12 +38,11 @@ class Vocabulary:
             raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a name")
         return token
 
-    def term(
-        self, tokens: Sequence[str], declared: Container[str], parameters: Sequence[str] = ()
-    ) -> Term:
+    def term(self, tokens: Sequence[str], declared: Container[str], parameters: Sequence[str] = ()) -> Term:
         """Check one term over ``declared`` names and ``parameters``. Raises ``AdmissionError``."""
         distinct = dict.fromkeys(tokens)
-        names = tuple([token for token in distinct if token not in self._fixed and self._is_name(token)])
+        fixed = self._fixed
+        names = tuple([t for t in distinct if t not in fixed and (t in declared or self._is_name(t))])
         if "let" in distinct:
             self._check_scopes(tokens, declared, parameters)
         else:

@@ -8,6 +8,7 @@ in every query and a renaming of the others cannot touch it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
@@ -34,21 +35,21 @@ LOGICS: dict[str, frozenset[str]] = {
 }
 
 # Words of the language, not names. Quoted they are names like others, but no two engines agree on that.
-RESERVED = frozenset(
-    """
+_RESERVED = """
     _ ! as let exists forall lambda match par BINARY DECIMAL HEXADECIMAL NUMERAL STRING
     assert check-sat check-sat-assuming declare-const declare-datatype declare-datatypes declare-fun
     declare-sort declare-sort-parameter define-const define-fun define-fun-rec define-funs-rec define-sort
     echo exit get-assertions get-assignment get-info get-model get-option get-proof get-unsat-assumptions
     get-unsat-core get-value pop push reset reset-assertions set-info set-logic set-option
-    """.split()
-)
+"""
+RESERVED = frozenset(_RESERVED.split())
 
 _SIMPLE = r"[A-Za-z~!@$%^&*_\-+=<>.?/][0-9A-Za-z~!@$%^&*_\-+=<>.?/]*"
 IDENTIFIER = re.compile(_SIMPLE, re.ASCII)
 _LITERAL = re.compile(r"#b([01]+)|#x([0-9a-f]+)", re.ASCII)
 _INDEXED = re.compile(r"\(_ (bv)?([^ ]+)((?: [^ ]+)*)\)")
 _NUMERAL = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+_SHORT = 32  # characters of a token worth remembering
 _DECIMAL_DIGITS = 4000  # CPython converts up to 4300 digits; wider constants can be written as #x...
 
 # Operator or sort: how many indices, and the smallest allowed.
@@ -76,6 +77,10 @@ def theory_of(logic: str) -> frozenset[str]:
 
 def fixed_token(token: str, limits: Limits) -> bool:
     """Whether ``token`` is a literal or an indexed identifier. A malformed one raises ``AdmissionError``."""
+    return _known_token(token, limits) if len(token) <= _SHORT else _fixed_token(token, limits)
+
+
+def _fixed_token(token: str, limits: Limits) -> bool:
     if token[0] == "#":
         literal = _LITERAL.fullmatch(token)
         if literal is None:
@@ -103,6 +108,10 @@ def fixed_token(token: str, limits: Limits) -> bool:
     if len(numbers) != count or min(numbers) < least or (name == "extract" and numbers[0] < numbers[1]):
         raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} has the wrong indices")
     return True
+
+
+# The same few sorts, masks and extracts come back in every query of a run.
+_known_token = lru_cache(maxsize=1 << 14)(_fixed_token)
 
 
 def _check_constant(token: str, digits: str, numbers: list[int]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["Form", "Level", "Query", "Symbol", "Witness"]
+__all__ = ["DEFAULT_TIMEOUT_MS", "Form", "Level", "Query", "Symbol", "Witness"]
+
+DEFAULT_TIMEOUT_MS = 10_000  # of a query that names none (F363)
 
 
 @dataclass(frozen=True, slots=True)
