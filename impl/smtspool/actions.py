@@ -67,7 +67,7 @@ class _Unobserved:
     def __enter__(self) -> _Unobserved:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         return None
 
 

@@ -41,9 +41,9 @@ class Settings:
         "Engines of the portfolio: bundled names, or NAME=COMMAND for any SMT-LIB 2 solver.",
     )
     hedge: str = setting(
-        "learned",
-        "When a further engine joins a race: after a learned delay, in fixed order, or all at once.",
-        choices=("learned", "fixed", "all"),
+        "learnt",
+        "Who starts a race and when others join: learnt from earlier answers, in fixed order, or together.",
+        choices=("learnt", "fixed", "together"),
     )
     order: str = setting(
         "dfs", "Which pending query is claimed first.", choices=("dfs", "bfs", "priority", "fifo")

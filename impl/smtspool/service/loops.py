@@ -79,7 +79,7 @@ class Health:
 class Loop(threading.Thread):
     """Repeat ``step`` until it returns FINISHED or ``stop`` is set.
 
-    ``step()`` returns how many seconds may pass before it is needed again (0: at once); setting ``wake``
+    ``step()`` returns how many seconds may pass before it is needed again (0: at once); setting :attr:`wake`
     shortens the wait. ``leave()`` runs on the same thread at the end, whatever happened, so that what the
     thread opened (its database connection, its solvers) is closed by its owner.
     """
@@ -90,14 +90,13 @@ class Loop(threading.Thread):
         step: Callable[[], float | None],
         *,
         stop: threading.Event,
-        wake: threading.Event,
         health: Health,
         leave: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name=name)
         self._step = step
         self._stop_event = stop
-        self._wake = wake
+        self.wake = threading.Event()
         self._health = health
         self._leave = leave
 
@@ -114,7 +113,7 @@ class Loop(threading.Thread):
 
     def _repeat(self) -> None:
         while not self._stop_event.is_set():
-            self._wake.clear()
+            self.wake.clear()
             try:
                 pause = self._step()
             except (InfrastructureError, OSError, sqlite3.Error) as error:
@@ -127,4 +126,4 @@ class Loop(threading.Thread):
             if pause is FINISHED:
                 return
             if pause > 0:
-                self._wake.wait(pause)
+                self.wake.wait(pause)

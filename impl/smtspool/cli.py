@@ -1,0 +1,414 @@
+"""The command line: parse, call the service or the public API, print. No logic of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sqlite3
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from enum import IntEnum
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.progress import track
+from rich.table import Table
+
+from smtspool import __version__, service
+from smtspool.errors import InfrastructureError, MisuseError, SmtspoolError
+from smtspool.query import definitions
+from smtspool.spool import Spool
+from smtspool.store import Result, Store
+
+__all__ = ["Exit", "app", "main"]
+
+EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
+or an error; 5 fsck found something; 70 a defect of smtspool; 74 the machine failed us; 128+N signal N."""
+
+
+class Exit(IntEnum):
+    """What the process says when it ends; ``sysexits`` where there is one."""
+
+    DONE = 0
+    MISUSE = 2
+    UNANSWERED = 3
+    FINDINGS = 5
+    DEFECT = 70
+    INFRASTRUCTURE = 74
+
+
+app = typer.Typer(
+    help="A durable, crash-safe SMT query service for parallel symbolic execution.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+errors = Console(stderr=True)
+
+Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Campaign folder, made by: smtspool init DIR")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="*.smt2, or *.json envelopes")]
+Json = Annotated[bool, typer.Option("--json", help="JSON for machines, one document per line.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Queries solved at the same time.")]
+Engines = Annotated[
+    list[str] | None,
+    typer.Option("--engine", "-e", help="bitwuzla, z3, cvc5 or NAME=COMMAND; repeat for several."),
+]
+Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds per query.")]
+
+
+def main() -> None:
+    """Run a command; every error becomes a sentence on stderr and an exit code."""
+    try:
+        app()
+    except SmtspoolError as error:
+        infrastructure = isinstance(error, InfrastructureError)
+        _exit(str(error), Exit.INFRASTRUCTURE if infrastructure else Exit.MISUSE)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`| head`). Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, sqlite3.Error) as error:
+        _exit(str(error), Exit.INFRASTRUCTURE)
+    except Exception:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
+        traceback.print_exc()
+        _exit("a defect of smtspool; please report it with the lines above", Exit.DEFECT)
+
+
+def _exit(message: str, code: Exit) -> None:
+    print(f"smtspool: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _document(members: dict[str, Any]) -> None:
+    print(json.dumps(members), flush=True)
+
+
+def _timeout_ms(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, round(seconds * 1e3))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"smtspool {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+# -- one-off solving ------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Examples: smtspool solve q.smt2 · smtspool solve --json --timeout 20 queries/*.smt2")
+def solve(
+    files: Files,
+    model: Annotated[bool, typer.Option("--model", "-m", help="Print the model of each sat query.")] = False,
+    as_json: Json = False,
+    engine: Engines = None,
+    timeout: Timeout = None,
+    jobs: Jobs = None,
+) -> None:
+    """Answer each query of the FILEs: sat, unsat or unknown; every sat is confirmed by a second engine."""
+    settings, _ = service.load(flags={"engines": engine, "timeout_ms": _timeout_ms(timeout), "jobs": jobs})
+    code = Exit.DONE
+    for solved in service.solve_scripts(((str(path), path.read_bytes()) for path in files), settings):
+        code = max(code, _print_solved(solved, several=len(files) > 1, model=model, as_json=as_json))
+    raise typer.Exit(code)
+
+
+def _print_solved(solved: service.Solved, *, several: bool, model: bool, as_json: bool) -> Exit:
+    """Print one answer or refusal; returns the exit code it calls for."""
+    where = f"{solved.script}: " if several else ""
+    if solved.refusal is not None:
+        if as_json:
+            refusal = {"reason": solved.refusal.reason, "message": solved.refusal.message}
+            _document({"schema": "smtspool-solve-v1", "file": solved.script, "refused": refusal})
+        else:
+            print(f"smtspool: {solved.script}: {solved.refusal.message}", file=sys.stderr)
+        return Exit.MISUSE
+    answer = solved.answer
+    assert answer is not None and solved.query is not None
+    if as_json:
+        place = {"schema": "smtspool-solve-v1", "file": solved.script, "number": solved.number}
+        _document({**place, "id": solved.query.id, **answer.to_json()})
+    else:
+        print(f"{where}{answer.status}", flush=True)
+        if not answer.status.definite:
+            print(f"smtspool: {solved.script}: {answer.reason}", file=sys.stderr)
+        if model and answer.model is not None:
+            print("(")
+            for definition in definitions(solved.query, answer.model):
+                print(f"  {definition}")
+            print(")")
+    return Exit.DONE if answer.status.definite else Exit.UNANSWERED
+
+
+# -- campaigns ------------------------------------------------------------------------------------------
+
+
+@app.command(epilog="Example: smtspool init campaign && smtspool submit campaign *.smt2")
+def init(directory: Dir) -> None:
+    """Create a campaign folder: spool/, store/, out/ and smtspool.toml with commented defaults."""
+    campaign = service.Campaign.create(directory)
+    print(f"campaign {campaign.root}: submit queries, then run: smtspool serve {directory}")
+
+
+@app.command(epilog="Example: smtspool submit campaign queries/*.smt2")
+def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
+    """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix."""
+    campaign = service.Campaign.open(directory)
+    with Spool.open(campaign.spool) as spool:
+        contents = ((path.name, path.read_bytes()) for path in _progress(files, "submitting"))
+        names = spool.submit_many(contents)
+    if as_json:
+        _document({"schema": "smtspool-submit-v1", "submitted": names})
+    else:
+        print(f"{len(names)} submitted")
+
+
+def _progress(files: list[Path], what: str) -> Iterator[Path]:
+    """A progress bar on a terminal's stderr, for more than a handful."""
+    yield from track(files, what, console=errors, disable=len(files) < 10 or not errors.is_terminal)
+
+
+@app.command(epilog="Examples: smtspool serve campaign · smtspool serve campaign --once -j 4 -e z3 -e cvc5")
+def serve(
+    directory: Dir,
+    once: Annotated[bool, typer.Option("--once", help="Answer what is there, then exit.")] = False,
+    jobs: Jobs = None,
+    engine: Engines = None,
+    order: Annotated[str | None, typer.Option("--order", help="dfs, bfs, priority or fifo.")] = None,
+    timeout: Timeout = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Prometheus metrics on localhost.")] = None,
+    log_format: Annotated[str | None, typer.Option(help="text or json.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every answer.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Admit and solve until stopped. SIGINT or SIGTERM drains; a second one stops at once."""
+    campaign = service.Campaign.open(directory)
+    flags = {
+        "jobs": jobs,
+        "engines": engine,
+        "order": order,
+        "timeout_ms": _timeout_ms(timeout),
+        "metrics_port": metrics_port,
+        "log_format": log_format,
+    }
+    settings, _ = service.load(campaign.root, flags=flags)
+    service.log_to_stderr(settings.log_format, logging.DEBUG if verbose else logging.INFO)
+    with (
+        service.Service(campaign, settings, once=once) as running,
+        service.exposed(settings.metrics_port, running.open_store, running.health),
+    ):
+        signal_number = _run_until_signalled(running)
+    _report_end(campaign, as_json)
+    if signal_number is not None:
+        raise typer.Exit(128 + signal_number)
+
+
+def _run_until_signalled(running: service.Service) -> int | None:
+    """Wait for the end of a `--once` run or for a signal; returns the signal."""
+    received: list[int] = []
+    arrived = threading.Event()
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        arrived.set()
+        if len(received) > 1:
+            running.stop()
+
+    with _handling((signal.SIGINT, signal.SIGTERM), receive):
+        while not arrived.is_set():
+            if running.join(timeout_s=0.2):
+                return None
+        logging.getLogger("smtspool").info("draining; send the signal again to stop at once")
+        running.drain()
+    return received[0]
+
+
+@contextmanager
+def _handling(signals: tuple[signal.Signals, ...], handler: Any) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in signals}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _report_end(campaign: service.Campaign, as_json: bool) -> None:
+    with Store.open(campaign.store) as store:
+        now = service.snapshot(campaign, store)
+    if as_json:
+        _document(now.to_json())
+    else:
+        counts = now.counts
+        print(
+            f"{counts.done} answered: {counts.sat} sat, {counts.unsat} unsat, {counts.unknown} unknown, "
+            f"{counts.error} error; {counts.open} open"
+        )
+
+
+@app.command(epilog="Examples: smtspool status campaign · smtspool status campaign --json | jq .counts")
+def status(
+    directory: Dir,
+    once: Annotated[bool, typer.Option("--once", help="Print once instead of a live screen.")] = False,
+    as_json: Json = False,
+    interval: Annotated[float, typer.Option(help="Seconds between refreshes.", min=0.1)] = 1.0,
+) -> None:
+    """Show how a campaign is doing: backlog, rates, answers, engines, trouble."""
+    campaign = service.Campaign.open(directory)
+    with Store.open(campaign.store) as store:
+        now = service.snapshot(campaign, store)
+        if as_json:
+            _document(now.to_json())
+            return
+        console = Console()
+        if once or not console.is_terminal:
+            console.print(service.screen(now))
+            return
+        with Live(service.screen(now), console=console, screen=True, auto_refresh=False) as live:
+            try:
+                while True:
+                    time.sleep(interval)
+                    before, now = now, service.snapshot(campaign, store)
+                    live.update(service.screen(now, before), refresh=True)
+            except KeyboardInterrupt:
+                return
+
+
+@app.command(epilog="Examples: smtspool results campaign · smtspool results campaign --json --follow")
+def results(
+    directory: Dir,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Id, or the start of one.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as answers arrive.")] = False,
+    as_json: Json = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Copy new inputs there, for afl-fuzz -F.")
+    ] = None,
+) -> None:
+    """List the answers of a campaign, or show one."""
+    campaign = service.Campaign.open(directory)
+    if export is not None:
+        print(f"{service.export_inputs(campaign, export)} inputs exported to {export}")
+        return
+    found = 0
+    with Store.open(campaign.store) as store:
+        table = _Rows(as_json)
+        last = 0
+        while True:
+            for result in store.results(last):
+                last = result.number
+                if query is None or result.query_id.startswith(query):
+                    found += 1
+                    table.add(result)
+            if not follow:
+                break
+            time.sleep(0.5)
+        table.end()
+    if query is not None and not found:
+        raise MisuseError(f"no answered query whose id starts with {query!r}")
+
+
+class _Rows:
+    """Results as lines at once (JSON, or fields with tabs), or on a terminal as one table at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._console = Console()
+        self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
+
+    def add(self, result: Result) -> None:
+        answer = result.answer
+        if self._as_json:
+            _document({"schema": "smtspool-result-v1", "id": result.query_id, **answer.to_json()})
+            return
+        reason = f"form of {answer.reused_from[:12]}" if answer.reused_from else (answer.reason or "")
+        cells = (
+            result.query_id[:16],
+            answer.status.value,
+            answer.engine or "",
+            answer.verified_by or "",
+            f"{answer.elapsed_ms:.1f}",
+            reason,
+        )
+        if self._console.is_terminal:
+            self._table.add_row(*cells)
+        else:
+            print("\t".join(cells), flush=True)
+
+    def end(self) -> None:
+        if self._table.row_count:
+            self._console.print(self._table)
+
+
+@app.command(epilog="Example: smtspool retry campaign 3f2a...")
+def retry(directory: Dir, queries: Annotated[list[str], typer.Argument(metavar="QUERY...")]) -> None:
+    """Put queries that ended as unknown or error back into the queue."""
+    campaign = service.Campaign.open(directory)
+    with Store.open(campaign.store) as store:
+        refused = [query for query in queries if not store.retry(query)]
+    if refused:
+        raise MisuseError(f"not ended as unknown or error, or not known: {', '.join(refused)}")
+
+
+@app.command(epilog="Example: smtspool fsck campaign && echo all is well")
+def fsck(directory: Dir, as_json: Json = False) -> None:
+    """Verify the store of a campaign and change nothing; exit 5 on any finding."""
+    campaign = service.Campaign.open(directory)
+    findings = Store.fsck(campaign.store)
+    for finding in findings:
+        if as_json:
+            _document({"schema": "smtspool-fsck-v1", **asdict(finding)})
+        else:
+            print(f"{finding.kind}: {finding.subject}: {finding.message}")
+    if findings:
+        raise typer.Exit(Exit.FINDINGS)
+    if not as_json:
+        print("clean")
+
+
+@app.command(epilog="Example: smtspool config campaign")
+def config(
+    directory: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Campaign folder.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the settings in force and where each came from."""
+    _, sources = service.load(None if directory is None else service.Campaign.open(directory).root)
+    if as_json:
+        settings = {s.name: {"value": s.value, "origin": s.origin} for s in sources}
+        _document({"schema": "smtspool-config-v1", "settings": settings})
+        return
+    table = Table("setting", "value", "from", box=None)
+    for source in sources:
+        value = ", ".join(source.value) if isinstance(source.value, tuple) else str(source.value)
+        table.add_row(source.name, value, source.origin)
+    Console().print(table)
+
+
+@app.command(epilog="Example: smtspool demo /tmp/campaign")
+def demo(
+    directory: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to keep the campaign; default: nowhere.")
+    ] = None,
+) -> None:
+    """Run the sample campaign: walk small parsers, solve their path constraints, execute the new inputs."""
+    if not service.run_demo(directory, Console()):
+        raise typer.Exit(Exit.UNANSWERED)

@@ -1,0 +1,31 @@
+"""The service and everything a command needs: campaigns, settings, solving, status."""
+
+from .campaign import Campaign
+from .config import Settings, Source, default_toml, load
+from .demo import run_demo
+from .logs import log_to_stderr
+from .metrics import exposed
+from .oneshot import Solved, check, solve_scripts
+from .publisher import export_inputs, result_document
+from .service import Service
+from .status import Snapshot, screen, snapshot
+
+__all__ = [
+    "Campaign",
+    "Service",
+    "Settings",
+    "Snapshot",
+    "Solved",
+    "Source",
+    "check",
+    "default_toml",
+    "export_inputs",
+    "exposed",
+    "load",
+    "log_to_stderr",
+    "result_document",
+    "run_demo",
+    "screen",
+    "snapshot",
+    "solve_scripts",
+]

@@ -1,0 +1,100 @@
+"""Admission: from the spool folder to the store, one scan at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from smtspool.query import Query
+from smtspool.spool import Outcome, ScanReport, Spool
+from smtspool.store import Store
+
+from .campaign import Campaign
+from .config import Settings
+from .desk import Desk
+from .loops import FINISHED
+from .telemetry import Telemetry
+
+__all__ = ["Admission"]
+
+log = logging.getLogger("smtspool")
+
+# Another consumer has the spool: look again soon, it may have died.
+BUSY_PAUSE_SECONDS = 0.05
+# With `once`, a file that keeps changing is looked at this often before it is left where it is.
+UNSTABLE_PASSES = 20
+
+
+class Admission:
+    """The step of the admission thread; owns its database connection and its spool."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        settings: Settings,
+        desk: Desk,
+        telemetry: Telemetry,
+        *,
+        consumer: str,
+        once: bool,
+        open_store: Callable[[], Store],
+        admitted: Callable[[], None],
+    ) -> None:
+        self._campaign = campaign
+        self._settings = settings
+        self._desk = desk
+        self._telemetry = telemetry
+        self._consumer = consumer
+        self._once = once
+        self._open_store = open_store
+        self._admitted = admitted
+        self._unstable_passes = 0
+        self._store: Store | None = None
+        self._spool: Spool | None = None
+
+    def close(self) -> None:
+        for resource in (self._spool, self._store):
+            if resource is not None:
+                resource.close()
+
+    def step(self) -> float | None:
+        """One scan, then wait for news. Returns the pause before the next, in seconds."""
+        if self._desk.draining.is_set():
+            return FINISHED
+        if self._store is None:
+            self._store = self._open_store()
+        if self._spool is None:
+            self._spool = Spool.open(self._campaign.spool)
+        report = self._spool.scan(
+            self._commit,
+            consumer=self._consumer,
+            budget_s=self._settings.scan_budget_seconds,
+            batch=self._settings.batch,
+        )
+        self._telemetry.scan(report)
+        if report.outcome is Outcome.BUSY:
+            return BUSY_PAUSE_SECONDS
+        if not report.finished:
+            return 0
+        if self._once and self._is_last(report):
+            self._desk.admitted_all.set()
+            self._admitted()
+            return FINISHED
+        if report.deferred:
+            return BUSY_PAUSE_SECONDS
+        if report.outcome is Outcome.IDLE:
+            self._spool.wait(self._settings.poll_seconds, self._desk.draining)
+        return 0
+
+    def _commit(self, queries: Sequence[Query]) -> Sequence[bool]:
+        assert self._store is not None
+        created = self._store.ingest(queries)
+        self._admitted()
+        return created
+
+    def _is_last(self, report: ScanReport) -> bool:
+        self._unstable_passes = self._unstable_passes + 1 if report.deferred else 0
+        if self._unstable_passes >= UNSTABLE_PASSES:
+            log.warning("%d spool files keep changing and are left in incoming/", report.deferred)
+            return True
+        return report.backlog == 0

@@ -1,0 +1,73 @@
+"""What the threads of one service share: the leases they hold, and when to stop.
+
+The heartbeat renews what is on the desk; a lease it cannot renew is cancelled where it is being solved,
+because by then somebody else may own the query. Nothing here touches the database.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from smtspool.solve import Cancellation, CancelReason
+from smtspool.store import Lease
+
+__all__ = ["Desk"]
+
+
+class Desk:
+    """Leases held by this process, each with the token that cancels its race.
+
+    Thread-safe; the one lock guards ``_held`` and is never held while anything else is waited for.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[tuple[str, int], tuple[Lease, Cancellation]] = {}
+        # Set: claim nothing more, finish what is held.
+        self.draining = threading.Event()
+        # Set: nothing more will be admitted (`--once`), so an empty queue is the end.
+        self.admitted_all = threading.Event()
+        # Set: every worker has finished, so nothing more will be due for publication.
+        self.solved_all = threading.Event()
+        # Notified after every commit of answers.
+        self.answered = threading.Condition()
+
+    def hold(self, leases: Iterable[Lease]) -> None:
+        with self._lock:
+            for lease in leases:
+                self._held[lease.key] = (lease, Cancellation())
+
+    def drop(self, leases: Iterable[Lease]) -> None:
+        with self._lock:
+            for lease in leases:
+                self._held.pop(lease.key, None)
+
+    def held(self) -> list[Lease]:
+        with self._lock:
+            return [lease for lease, _ in self._held.values()]
+
+    def cancellation(self, lease: Lease) -> Cancellation:
+        """The token of a lease that is on the desk."""
+        with self._lock:
+            return self._held[lease.key][1]
+
+    def lost(self, leases: Sequence[Lease]) -> None:
+        """These leases are no longer ours: stop solving them."""
+        self._cancel((lease.key for lease in leases), CancelReason.LEASE_LOST)
+
+    def cancel_all(self, reason: CancelReason) -> None:
+        with self._lock:
+            keys = list(self._held)
+        self._cancel(keys, reason)
+
+    def _cancel(self, keys: Iterable[tuple[str, int]], reason: CancelReason) -> None:
+        with self._lock:
+            tokens = [self._held[key][1] for key in keys if key in self._held]
+        for token in tokens:
+            token.cancel(reason)
+
+    def announce(self) -> None:
+        """Answers were committed: wake whoever waits for one."""
+        with self.answered:
+            self.answered.notify_all()

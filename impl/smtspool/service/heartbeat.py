@@ -1,0 +1,62 @@
+"""The heartbeat: keep our leases, release those of the dead, write down what we counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from smtspool.store import Store
+
+from .config import Settings
+from .desk import Desk
+from .telemetry import Telemetry
+
+__all__ = ["Heartbeat"]
+
+BEAT_SECONDS = 1.0
+BEATS_PER_LEASE = 3
+
+
+class Heartbeat:
+    """The step of the heartbeat thread; owns its database connection."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        desk: Desk,
+        telemetry: Telemetry,
+        *,
+        open_store: Callable[[], Store],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings = settings
+        self._desk = desk
+        self._telemetry = telemetry
+        self._open_store = open_store
+        self._clock = clock
+        self._store: Store | None = None
+        self._renew_at = 0.0
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._telemetry.flush(self._store)
+            self._store.close()
+
+    def step(self) -> float:
+        """One beat; returns the pause before the next, in seconds."""
+        if self._store is None:
+            self._store = self._open_store()
+        self._store.reap()
+        self._telemetry.flush(self._store)
+        now = self._clock()
+        if now >= self._renew_at:
+            self._renew(self._store)
+            self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
+        return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
+
+    def _renew(self, store: Store) -> None:
+        held = self._desk.held()
+        if not held:
+            return
+        kept = {lease.key for lease in store.renew(held, self._settings.lease_seconds)}
+        self._desk.lost([lease for lease in held if lease.key not in kept])

@@ -1,0 +1,70 @@
+"""Prometheus metrics: the store's counters under their own names, read at scrape time.
+
+``smtspool_counter{name="wins.z3"}`` and friends; gauges for what is open; health per loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from smtspool.errors import InfrastructureError
+from smtspool.store import Store
+
+from .loops import Health
+
+__all__ = ["exposed"]
+
+log = logging.getLogger("smtspool")
+
+# Counters that can fall are gauges to Prometheus.
+GAUGES = ("queries.", "results.", "publications.")
+
+
+class _StoreCollector(Collector):
+    """Reads a store at every scrape, through a connection of its own thread."""
+
+    def __init__(self, open_store: Callable[[], Store], health: Health) -> None:
+        self._open_store = open_store
+        self._health = health
+
+    def collect(self) -> Iterator[Metric]:
+        failing = GaugeMetricFamily("smtspool_failing", "Failures in a row of a loop", labels=["loop"])
+        for loop, ailment in self._health.ailing().items():
+            failing.add_metric([loop], ailment.failures)
+        yield failing
+        try:
+            with self._open_store() as store:
+                counters = store.counters()
+        except InfrastructureError as error:
+            log.warning("metrics: %s", error)
+            return
+        gauge = GaugeMetricFamily("smtspool_now", "How many there are now", labels=["name"])
+        counter = CounterMetricFamily("smtspool_events", "How often, or how much", labels=["name"])
+        for name, value in sorted(counters.items()):
+            family = gauge if name.startswith(GAUGES) else counter
+            family.add_metric([name], value)
+        yield gauge
+        yield counter
+
+
+@contextmanager
+def exposed(port: int, open_store: Callable[[], Store], health: Health) -> Iterator[None]:
+    """Serve ``/metrics`` on ``127.0.0.1:port`` until the block ends; port 0 serves nothing."""
+    if port == 0:
+        yield
+        return
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_StoreCollector(open_store, health))
+    server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,128 @@
+"""Solving scripts outside a campaign: the same store, the same workers, a folder that vanishes afterwards."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from smtspool.errors import AdmissionError
+from smtspool.query import Answer, Query, parse_file
+from smtspool.solve import CancelReason
+from smtspool.store import Store
+
+from .config import Settings
+from .desk import Desk
+from .fleet import Fleet
+from .loops import Health, Loop
+from .worker import Worker
+
+__all__ = ["Solved", "check", "solve_scripts"]
+
+# Long enough that no lease expires while its worker thread is alive.
+LEASE_SECONDS = 24 * 3600.0
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """One ``check-sat`` of one script (``number`` counts from 1), or the script's refusal."""
+
+    script: str
+    number: int
+    query: Query | None
+    answer: Answer | None
+    refusal: AdmissionError | None = None
+
+
+def check(
+    text: str, *, timeout_ms: int = 10_000, engines: Sequence[str] = Settings().engines
+) -> list[Answer]:
+    """Answers to the ``check-sat`` commands of an SMT-LIB script, in order; every ``sat`` is verified.
+
+    Raises AdmissionError if the script is refused (reason and place in the message).
+    """
+    settings = Settings(timeout_ms=timeout_ms, engines=tuple(engines))
+    answers = []
+    for solved in solve_scripts([("script.smt2", text.encode())], settings):
+        if solved.refusal is not None:
+            raise solved.refusal
+        assert solved.answer is not None
+        answers.append(solved.answer)
+    return answers
+
+
+def solve_scripts(scripts: Iterable[tuple[str, bytes]], settings: Settings) -> Iterator[Solved]:
+    """Solve (name, content) pairs; results come in the order of the scripts and of their ``check-sat``\\ s.
+
+    Equal queries, and queries equal up to names, are solved once.
+    """
+    asked: list[Solved] = []
+    queries: list[Query] = []
+    for name, data in scripts:
+        try:
+            parsed = parse_file(Path(name).name, data)
+        except AdmissionError as refusal:
+            asked.append(Solved(name, 0, None, None, refusal))
+            continue
+        queries.extend(parsed)
+        asked.extend(Solved(name, number, query, None) for number, query in enumerate(parsed, 1))
+    with tempfile.TemporaryDirectory(prefix="smtspool-") as folder, ExitStack() as stack:
+        store = stack.enter_context(Store.open(Path(folder), create=True))
+        store.ingest(queries)
+        desk, health = Desk(), Health()
+        if queries:
+            stack.enter_context(_solving(store, settings, desk, health))
+        for one in asked:
+            if one.query is None:
+                yield one
+            else:
+                yield Solved(one.script, one.number, one.query, _await(store, desk, health, one.query.id))
+
+
+@contextmanager
+def _solving(store: Store, settings: Settings, desk: Desk, health: Health) -> Iterator[None]:
+    """Workers on ``store`` until the block ends; all their queries are there already."""
+    stop = threading.Event()
+    desk.admitted_all.set()
+    settings = replace(settings, lease_seconds=LEASE_SECONDS)
+    with store.register() as owner, Fleet(settings) as fleet:
+        loops = []
+        for number in range(1, settings.jobs + 1):
+            worker = Worker(
+                owner.name,
+                settings,
+                desk,
+                open_store=partial(Store.open, store.directory),
+                open_portfolio=fleet.portfolio,
+                committed=lambda: None,
+            )
+            loops.append(Loop(f"worker-{number}", worker.step, stop=stop, health=health, leave=worker.close))
+        try:
+            for loop in loops:
+                loop.start()
+            yield
+        finally:
+            desk.draining.set()
+            stop.set()
+            desk.cancel_all(CancelReason.USER)
+            for loop in loops:
+                loop.wake.set()
+                loop.join()
+
+
+def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:
+    while True:
+        with desk.answered:
+            result = store.result(query_id)
+            if result is not None:
+                return result.answer
+            if health.fatal_error is not None:
+                raise health.fatal_error
+            # A commit between the look and the wait would be missed without the lock around both; the
+            # timeout is for a worker that ended without one.
+            desk.answered.wait(POLL_SECONDS)

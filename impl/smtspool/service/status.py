@@ -1,0 +1,149 @@
+"""How a campaign is doing: one snapshot of the store's counters, as JSON or as a screen.
+
+Everything comes from counters, so looking costs the same whatever the store holds, and any process may
+look at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+
+from rich.columns import Columns
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+
+from smtspool.spool import Spool
+from smtspool.store import Counts, Store
+
+from .campaign import Campaign
+
+__all__ = ["Snapshot", "screen", "snapshot"]
+
+STATUS_SCHEMA = "smtspool-status-v1"
+WINS = "wins."
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A campaign at one moment; ``taken`` is seconds since the epoch."""
+
+    campaign: str
+    taken: float
+    backlog: int
+    counts: Counts
+    counters: dict[str, int | float]
+
+    def to_json(self) -> dict[str, object]:
+        return {"schema": STATUS_SCHEMA, **asdict(self)}
+
+    def counter(self, name: str) -> float:
+        return self.counters.get(name, 0)
+
+
+def snapshot(campaign: Campaign, store: Store) -> Snapshot:
+    """Look once."""
+    counters = store.counters()
+    with Spool.open(campaign.spool) as spool:
+        backlog = spool.backlog()
+    return Snapshot(str(campaign.root), time.time(), backlog, Counts.of(counters), counters)
+
+
+def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
+    """The status screen; rates are between two snapshots and blank without ``before``."""
+    return Panel(
+        Group(
+            Columns([_progress(now, before), _answers(now)], expand=True),
+            Columns([_engines(now), _trouble(now)], expand=True),
+        ),
+        title=f"smtspool · {now.campaign}",
+        subtitle=time.strftime("%H:%M:%S", time.localtime(now.taken)),
+    )
+
+
+def _rows(title: str, rows: list[tuple[str, str]]) -> Table:
+    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="dim", min_width=22)
+    table.add_column(justify="right", min_width=10)
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _progress(now: Snapshot, before: Snapshot | None) -> Table:
+    def rate(name: str) -> str:
+        if before is None or now.taken <= before.taken:
+            return ""
+        return f" ({(now.counter(name) - before.counter(name)) / (now.taken - before.taken):.1f}/s)"
+
+    counts = now.counts
+    latency = _ratio(now.counter("admission.latency_seconds"), now.counter("admission.latency_count"))
+    return _rows(
+        "progress",
+        [
+            ("files in incoming", f"{now.backlog:,}"),
+            ("files accepted", f"{now.counter('admission.accepted'):,.0f}{rate('admission.accepted')}"),
+            ("admission latency", f"{latency * 1e3:,.0f} ms"),
+            ("queries pending", f"{counts.pending:,}"),
+            ("queries waiting (same form)", f"{counts.waiting:,}"),
+            ("queries being solved", f"{counts.leased:,}"),
+            ("queries answered", f"{counts.done:,}{rate('queries.done')}"),
+            ("results to publish", f"{counts.publications_due:,}"),
+        ],
+    )
+
+
+def _answers(now: Snapshot) -> Table:
+    counts = now.counts
+    reused = now.counter("reused.sat") + now.counter("reused.unsat")
+    race_ms = 1e3 * _ratio(now.counter("races.seconds"), now.counter("races"))
+    return _rows(
+        "answers",
+        [
+            ("sat, verified", f"{counts.sat:,}"),
+            ("unsat", f"{counts.unsat:,}"),
+            ("unknown", f"{counts.unknown:,}"),
+            ("error", f"{counts.error:,}"),
+            ("reused by form", f"{reused:,.0f}"),
+            ("mean time per race", f"{race_ms:,.1f} ms"),
+            ("races with a hedge", f"{now.counter('races.hedged'):,.0f} of {now.counter('races'):,.0f}"),
+        ],
+    )
+
+
+def _engines(now: Snapshot) -> Table:
+    table = Table(title="engines", title_justify="left", box=None, pad_edge=False)
+    table.add_column("engine")
+    for column in ("attempts", "wins", "cancelled", "mean ms"):
+        table.add_column(column, justify="right")
+    names = {name.split(".", 1)[1] for name in now.counters if name.startswith(("attempts.", WINS))}
+    for name in sorted(names):
+        attempts = now.counter(f"attempts.{name}")
+        table.add_row(
+            name,
+            f"{attempts:,.0f}",
+            f"{now.counter(f'{WINS}{name}'):,.0f}",
+            f"{now.counter(f'cancelled.{name}'):,.0f}",
+            f"{_ratio(now.counter(f'attempt_ms.{name}'), attempts):,.1f}",
+        )
+    return table
+
+
+def _trouble(now: Snapshot) -> Table:
+    names = {
+        "files rejected": "admission.rejected",
+        "scans that met a busy lock": "admission.scans.busy",
+        "helpers that died": "deaths",
+        "queries parked": "parked",
+        "stale answers refused": "stale",
+        "leases of dead services": "owners.reaped",
+        "disagreements": "disagreements",
+        "damaged rows": "damaged",
+        "publications given up": "publications.dead",
+    }
+    return _rows("trouble", [(text, f"{now.counter(name):,.0f}") for text, name in names.items()])
+
+
+def _ratio(total: float, count: float) -> float:
+    return total / count if count else 0.0

@@ -1,0 +1,67 @@
+"""What this process counts and the store does not: scans and races, flushed as increments.
+
+Counters of the store change with what they count. These do not decide anything, so they are gathered in
+memory and added to the store's counters at every heartbeat; a kill loses one beat of them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from smtspool.solve import RaceSummary
+from smtspool.spool import ScanReport
+from smtspool.store import Store
+
+__all__ = ["Telemetry"]
+
+
+class Telemetry:
+    """Increments since the last flush. Thread-safe; the lock guards ``_pending``."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pending: dict[str, float] = {}
+
+    def add(self, increments: Mapping[str, float]) -> None:
+        with self._lock:
+            for name, value in increments.items():
+                self._pending[name] = self._pending.get(name, 0) + value
+
+    def scan(self, report: ScanReport) -> None:
+        """Count one admission pass."""
+        self.add(
+            {
+                f"admission.scans.{report.outcome}": 1,
+                "admission.accepted": report.accepted,
+                "admission.rejected": report.rejected,
+                "admission.deferred": report.deferred,
+                "admission.replayed": report.replayed,
+                "admission.bytes": report.bytes,
+                "admission.lock_wait_seconds": report.lock_wait_ns / 1e9,
+                "admission.latency_seconds": sum(report.latency),
+                "admission.latency_count": len(report.latency),
+            }
+        )
+
+    def race(self, summary: RaceSummary) -> None:
+        """Count one race."""
+        self.add(
+            {
+                "races": 1,
+                "races.hedged": len(summary.asked) > 1,
+                "races.seconds": summary.elapsed_ms / 1e3,
+            }
+        )
+
+    def flush(self, store: Store) -> None:
+        """Add what was counted to the store's counters; kept for the next flush if that fails."""
+        with self._lock:
+            pending, self._pending = self._pending, {}
+        increments = {name: value for name, value in pending.items() if value}
+        try:
+            if increments:
+                store.bump(increments)
+        except BaseException:
+            self.add(increments)
+            raise
