@@ -162,7 +162,7 @@ class Admission:
             return self._quarantine.write_sidecar(rejection, self._wall())
 
     def _accept(self, file: Admissible) -> Fate:
-        names = free_names(file.name, self._accepted.name_max())
+        names = free_names(file.name, self._accepted.name_max)
         fate = self._move(file.name, file.identity, self._accepted, names)
         self._quarantine.forget(file.name)
         if fate is Fate.REPLACED:
@@ -192,7 +192,7 @@ class Admission:
             return Fate.GONE
         if Identity.of(to.stat(moved)).moved_from(identity):
             return Fate.MOVED
-        _rename_to_free(to, moved, self._incoming, free_names(name, self._incoming.name_max()))
+        _rename_to_free(to, moved, self._incoming, free_names(name, self._incoming.name_max))
         return Fate.REPLACED
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 __all__ = ["ERROR", "free_names", "is_published", "may_submit", "quarantine_names"]
 
@@ -23,26 +23,26 @@ def may_submit(name: str, limit: int) -> bool:
     return plain and is_published(name) and len(os.fsencode(name)) <= limit
 
 
-def free_names(name: str, limit: int) -> Iterator[str]:
-    """``name`` itself, then for when it is taken ``stem~token.suffix``, cut to ``limit`` bytes."""
+def free_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
+    """``name`` itself, then for when it is taken ``stem~token.suffix``, cut to ``limit()`` bytes."""
     yield name
     stem, dot, suffix = name.rpartition(".")
     if not stem or len(suffix) > _LONGEST_SUFFIX:
         stem, dot, suffix = name, "", ""
     for _ in range(_TRIES):
         tail = os.fsencode(f"~{os.urandom(4).hex()}{dot}{suffix}")
-        yield os.fsdecode(os.fsencode(stem)[: limit - len(tail)] + tail)
+        yield os.fsdecode(os.fsencode(stem)[: limit() - len(tail)] + tail)
 
 
-def quarantine_names(name: str, limit: int) -> Iterator[str]:
+def quarantine_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
     """As :func:`free_names`, with room for :data:`ERROR` behind, and never ending in it.
 
     So every ``*.error`` in ``rejected/`` is a sidecar, whatever producers call their files.
     """
-    room = limit - len(ERROR)
+    room = limit() - len(ERROR)
     if name.endswith(ERROR):
         name += "~"
-    names = free_names(name, room)
+    names = free_names(name, lambda: room)
     if len(os.fsencode(name)) > room:
         next(names)
     return names

@@ -115,7 +115,7 @@ class Quarantine:
         if kept is not None:
             write_durable(self._rejected, kept + ERROR, data, sync=False)
             return kept
-        for name in quarantine_names(rejection.name, self._rejected.name_max()):
+        for name in quarantine_names(rejection.name, self._rejected.name_max):
             if self._rejected.exists(name):
                 continue
             with suppress(FileExistsError):

@@ -73,8 +73,7 @@ class Spool:
     def submit_many(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
         """As :meth:`submit` for each, with one directory sync; after an error some are published."""
         with _infrastructure("cannot submit"), self._root.child("incoming", create=True) as incoming:
-            limit = incoming.name_max()
-            published = [_publish(incoming, name, data, limit) for name, data in files]
+            published = [_publish(incoming, name, data) for name, data in files]
             incoming.sync()
             return published
 
@@ -204,13 +203,14 @@ class Spool:
         self.close()
 
 
-def _publish(incoming: Directory, name: str, data: bytes, limit: int) -> str:
+def _publish(incoming: Directory, name: str, data: bytes) -> str:
+    limit = incoming.name_max()
     if not may_submit(name, limit):
         raise MisuseError(
             f"{name!r} cannot be submitted: it must be one visible file name of at most {limit} bytes "
             "that does not end in .tmp"
         )
-    for free in free_names(name, limit):
+    for free in free_names(name, incoming.name_max):
         with suppress(FileExistsError):
             write_durable(incoming, free, data, replace=False, sync=False)
             return free
