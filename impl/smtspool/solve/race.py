@@ -83,7 +83,7 @@ class _Runner:
         attempt = self.attempt
         if self.finding is not None and attempt.status is Status.SAT:
             refuted = self.finding.verdict.confirmed is False
-            return f"{attempt.engine}: sat with a {'wrong' if refuted else 'unverified'} model"
+            return f"{attempt.engine}: sat with {'a wrong' if refuted else 'an unverified'} model"
         return f"{attempt.engine}: {attempt.reason or attempt.status}"
 
 
