@@ -1,0 +1,212 @@
+"""F365: what the machine fails at ends the scan, keeps every unmoved file, frees the lock, and is retried."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from smtspool.actions import Step, observed_by
+from smtspool.errors import InfrastructureError
+from smtspool.files import Directory
+from smtspool.query import Query
+from smtspool.spool import Spool
+from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, publish, scan
+
+
+def assert_next_scan_converges(root: Path, spool: Spool, ledger: Ledger) -> None:
+    scan(spool, ledger)
+    assert ledger.stored == 2
+    assert files(root)["accepted"] == {"a.json", "c.json"}
+    assert files(root)["rejected"] == {"b.json", "b.json.error"}
+    assert_in_order(root)
+
+
+@pytest.fixture(autouse=True)
+def filled(root: Path, spool: Spool) -> None:
+    publish(root, "a.json", envelope(1))
+    publish(root, "b.json", BROKEN)
+    publish(root, "c.json", envelope(2))
+
+
+@pytest.mark.parametrize(
+    "failure", [sqlite3.OperationalError("database is locked"), RuntimeError("store"), KeyboardInterrupt()]
+)
+def test_what_commit_raises_arrives_as_it_is_and_nothing_was_moved(
+    root: Path, spool: Spool, ledger: Ledger, failure: BaseException
+) -> None:
+    def commit(queries: Sequence[Query]) -> list[bool]:
+        raise failure
+
+    with pytest.raises(type(failure)) as caught:
+        spool.scan(commit, consumer="c1", budget_s=1e9)
+    assert caught.value is failure
+    assert files(root) == {"incoming": {"a.json", "b.json", "c.json"}, "accepted": set(), "rejected": set()}
+    assert_next_scan_converges(root, spool, ledger)
+
+
+def test_a_full_disk_in_commit_arrives_with_its_cause(root: Path, spool: Spool, ledger: Ledger) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    ledger.inside = full
+    with pytest.raises(InfrastructureError, match="No space left") as caught:
+        scan(spool, ledger)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert ledger.stored == 0
+    ledger.inside = lambda: None
+    assert_next_scan_converges(root, spool, ledger)
+
+
+@pytest.mark.parametrize("step", ["List", "Open", "Verify", "Commit", "WriteSidecar", "Move"])
+@pytest.mark.parametrize("failure", [OSError(errno.EIO, "failing disk"), KeyboardInterrupt(), MemoryError()])
+def test_a_failure_at_any_step_releases_the_lock_and_loses_nothing(
+    root: Path, spool: Spool, ledger: Ledger, step: str, failure: BaseException
+) -> None:
+    class FailAt:
+        def before(self, taken: Step) -> None:
+            if taken.name == step:
+                raise failure
+
+        def after(self, taken: Step) -> None: ...
+
+    expected = InfrastructureError if isinstance(failure, OSError) else type(failure)
+    with observed_by(FailAt()), pytest.raises(expected):
+        scan(spool, ledger)
+    assert not files(root)["accepted"] or ledger.stored == 2
+    assert_next_scan_converges(root, spool, ledger)
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Run ``work`` in a process of its own, with limits of its own; its exceptions fail the test."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            raise
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("spare", range(8))
+def test_running_out_of_descriptors_is_survived(
+    root: Path, spool: Spool, ledger: Ledger, tmp_path: Path, spare: int
+) -> None:
+    def work() -> None:
+        with Ledger(tmp_path / "ledger.sqlite") as mine, Spool.open(root) as opened:
+            used = len(os.listdir("/proc/self/fd")) - 1
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            lowest_free = os.dup(0)
+            os.close(lowest_free)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(lowest_free, used) + spare, hard))
+            try:
+                scan(opened, mine)
+            except (InfrastructureError, sqlite3.OperationalError):
+                assert spare < 7
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            assert len(os.listdir("/proc/self/fd")) - 1 == used
+            scan(opened, mine)
+
+    in_child(work)
+    assert_in_order(root)
+    assert ledger.stored == 2
+
+
+def test_a_disk_too_full_for_a_sidecar_keeps_the_file(root: Path, spool: Spool, ledger: Ledger) -> None:
+    def work() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+        with Spool.open(root) as opened, pytest.raises(InfrastructureError, match="File too large"):
+            opened.scan(lambda queries: [True] * len(queries), consumer="child", budget_s=1e9)
+
+    in_child(work)
+    assert files(root)["incoming"] == {"a.json", "b.json", "c.json"}
+    assert files(root)["rejected"] == set()
+    assert_next_scan_converges(root, spool, ledger)
+
+
+@pytest.mark.parametrize("name", ["incoming", "accepted", "rejected"])
+def test_a_folder_without_write_permission_ends_the_scan_and_not_the_queries(
+    root: Path, spool: Spool, ledger: Ledger, name: str
+) -> None:
+    def work() -> None:
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        with pytest.raises(InfrastructureError, match="Permission denied"):
+            spool.scan(lambda queries: [True] * len(queries), consumer="child", budget_s=1e9)
+
+    for other in ("incoming", "accepted", "rejected"):
+        (root / other).chmod(0o555 if other == name else 0o777)
+    (root / ".ingest.lock").touch()
+    (root / ".ingest.lock").chmod(0o666)
+    in_child(work)
+    for other in ("incoming", "accepted", "rejected"):
+        (root / other).chmod(0o777)
+    assert {"a.json", "b.json", "c.json"} == {
+        entry for names in files(root).values() for entry in names if not entry.endswith(".error")
+    }
+    assert_next_scan_converges(root, spool, ledger)
+
+
+def test_signals_during_a_scan_disturb_nothing(root: Path, spool: Spool, ledger: Ledger) -> None:
+    heard: list[int] = []
+    previous = signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        number = 10
+        while len(heard) < 20:
+            number += 1
+            publish(root, f"{number}.json", envelope(number))
+            scan(spool, ledger)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert ledger.stored == number - 8
+    assert_in_order(root)
+
+
+def test_a_rename_that_the_file_system_lacks_is_done_by_link(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smtspool.files.directory._renameat2", None)
+    (root / "incoming" / "d").mkdir()
+    report = scan(spool, ledger)
+    assert (report.accepted, report.rejected) == (2, 2)
+    publish(root, "a.json", envelope(3))
+    assert scan(spool, ledger).accepted == 1
+    assert len(files(root)["accepted"]) == 3
+    assert_in_order(root)
+
+
+def test_a_file_that_turns_up_inside_the_rename_is_put_back_unread(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Directory.rename
+    replaced = []
+
+    def replace_then_rename(self: Directory, name: str, to: Directory, new_name: str) -> None:
+        if name == "a.json" and not replaced:
+            replaced.append(name)
+            publish(root, "a.json", envelope(3))
+        rename(self, name, to, new_name)
+
+    monkeypatch.setattr(Directory, "rename", replace_then_rename)
+    report = scan(spool, ledger)
+    assert (report.accepted, report.deferred) == (1, 1)
+    assert (root / "incoming" / "a.json").read_bytes() == envelope(3)
+    scan(spool, ledger)
+    assert ledger.stored == 3
+    assert_in_order(root)
