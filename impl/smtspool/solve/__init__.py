@@ -1,0 +1,44 @@
+"""Solving: engines behind processes that may be killed at any time (F381, F368-F371, F467).
+
+* :class:`ForkServer` makes a :class:`Generation` (one helper process) in milliseconds.
+* :meth:`Generation.exchange` asks one :class:`Request`: one :class:`Reply`, or the generation is over.
+* :class:`PersistentSolver` asks one engine, cancellable at every moment.
+* :class:`Portfolio` races several and gives one verified answer.
+"""
+
+from .cancellation import Cancellation, CancelReason
+from .forkserver import ForkServer
+from .generation import Generation
+from .hedging import Hedge, HedgePolicy, Plan
+from .persistent import PersistentSolver, Recycle
+from .portfolio import Portfolio, RaceSummary
+from .race import RaceRules
+from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
+from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
+from .verification import Verdict
+
+__all__ = [
+    "BUNDLED",
+    "CancelReason",
+    "Cancellation",
+    "EngineSpec",
+    "FailureKind",
+    "ForkServer",
+    "Generation",
+    "GenerationFailed",
+    "Hedge",
+    "HedgePolicy",
+    "HelperLimits",
+    "Op",
+    "PersistentSolver",
+    "Plan",
+    "Portfolio",
+    "RaceRules",
+    "RaceSummary",
+    "Recycle",
+    "Reply",
+    "Request",
+    "RequestRefused",
+    "Verdict",
+    "parse_engine",
+]

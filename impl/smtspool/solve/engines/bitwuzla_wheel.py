@@ -1,0 +1,85 @@
+"""Bitwuzla, through its own parser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import bitwuzla
+from bitwuzla import BitwuzlaException, Kind, Option, Result
+
+from smtspool.query import Status
+
+from ..spec import EngineSpec
+from .base import EngineError, Wanted
+
+__all__ = ["BitwuzlaEngine"]
+
+_STATUS = {Result.SAT: Status.SAT, Result.UNSAT: Status.UNSAT, Result.UNKNOWN: Status.UNKNOWN}
+_VARIABLE = re.compile(r"@bzla\.var_[0-9]+")
+
+
+class BitwuzlaEngine:
+    def __init__(self, spec: EngineSpec) -> None:
+        self._settings = tuple((key.removeprefix(":"), value) for key, value in spec.options)
+
+    def open(self, logic: str, *, timeout_ms: int, incremental: bool) -> BitwuzlaSession:
+        options = bitwuzla.Options()
+        options.set(Option.PRODUCE_MODELS, True)
+        options.set(Option.TIME_LIMIT_PER, timeout_ms)
+        for key, value in self._settings:
+            options.set_args(f"--{key}={value}")
+        return BitwuzlaSession(options, logic)
+
+
+class BitwuzlaSession:
+    def __init__(self, options: Any, logic: str) -> None:
+        self._cores = bool(options.get(Option.PRODUCE_UNSAT_CORES))
+        self._parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
+        self.load(f"(set-logic {logic})")
+        self._solver = self._parser.bitwuzla()
+
+    def load(self, commands: str) -> None:
+        try:
+            self._parser.parse(commands, True, False)
+        except BitwuzlaException as error:
+            raise EngineError(str(error)) from error
+
+    def push(self) -> None:
+        self.load("(push 1)")  # the parser keeps the scopes of symbols, so it must be told, not the solver
+
+    def pop(self) -> None:
+        self.load("(pop 1)")
+
+    def check(self) -> tuple[Status, str | None]:
+        try:
+            status = _STATUS[self._solver.check_sat()]
+        except BitwuzlaException as error:
+            raise EngineError(str(error)) from error
+        return status, "timeout" if status is Status.UNKNOWN else None
+
+    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        terms = {term.symbol(): term for term in self._parser.get_declared_funs()}
+        return {symbol.name: self._value(terms[symbol.name], symbol) for symbol in wanted}
+
+    def core(self) -> tuple[int, ...] | None:
+        if not self._cores:
+            return None
+        core = {term.id() for term in self._solver.get_unsat_core()}
+        return tuple(index for index, term in enumerate(self._solver.get_assertions()) if term.id() in core)
+
+    def close(self) -> None:
+        del self._solver, self._parser
+
+    def _value(self, term: Any, symbol: Wanted) -> str:
+        value = self._solver.get_value(term)
+        if not symbol.params:
+            return str(value.str(16))
+        variables = []
+        while value.kind() == Kind.LAMBDA:
+            *bound, value = value.children()
+            variables += [str(variable.str()) for variable in bound]
+        names = {variable: f"x!{index}" for index, variable in enumerate(variables)}
+        body = _VARIABLE.sub(lambda found: names[found[0]], value.str(16))
+        return symbol.function(list(names.values()), body)

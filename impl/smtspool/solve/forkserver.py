@@ -1,0 +1,319 @@
+"""The service's hold on the fork server of one engine.
+
+Why a fork server, and why its own executable: engines are imported once and forked in a millisecond; a helper is
+never forked from the service, whose threads hold locks and whose memory may be large; and the fork server,
+being the parent of every helper, can kill and reap a whole process group while no pid of it can be used again.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import math
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from functools import partial
+from types import TracebackType
+
+from smtspool.errors import ClosedError, InfrastructureError
+
+from . import control
+from .control import Word
+from .generation import Generation
+from .spec import EngineSpec, HelperLimits
+
+__all__ = ["ForkServer"]
+
+_CLOSE_S = 5.0  # bound of close(); SIGKILL to reaped takes 12-25 ms, more for gigabytes
+_LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
+
+
+class ForkServer:
+    """Makes helpers of one engine. Thread-safe; a context manager.
+
+    The process is started by the constructor and imports the engine while the caller goes on. If it dies, so do
+    its helpers; the next ``spawn`` starts another one.
+    """
+
+    def __init__(
+        self,
+        spec: EngineSpec,
+        limits: HelperLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.spec = spec
+        self.limits = limits or HelperLimits()
+        self._clock = clock
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()  # protects _process and _closed
+        self._closed = False
+        self._process = _Process(spec, self.limits, clock)
+
+    def spawn(self, deadline: float) -> Generation:
+        """A helper that is ready to serve; normally the spare, forked already.
+
+        Raises :class:`InfrastructureError` when the machine has no process to give or ``deadline`` passes; when to
+        try again is the caller's decision.
+        """
+        process = self._running()
+        stale = process.has_launches
+        try:
+            launch = process.take(deadline)
+        except InfrastructureError:
+            # What went wrong with a spare, or with a server that died unnoticed, need not be wrong now.
+            if not stale and process.alive:
+                raise
+            process = self._running()
+            launch = process.take(deadline)
+        if self.limits.spare:
+            process.launch_ahead()
+        return Generation(
+            number=next(self._numbers),
+            pid=launch.pid,
+            pidfd=launch.pidfd,
+            channel=launch.channel,
+            stderr=launch.stderr,
+            limits=self.limits,
+            clock=self._clock,
+            wait_exit=partial(process.wait_exit, launch),
+        )
+
+    def close(self) -> None:
+        """Kill and reap every helper, end the fork server; bounded. Idempotent."""
+        with self._lock:
+            self._closed = True
+            process = self._process
+        process.close(self._clock() + _CLOSE_S)
+
+    def __enter__(self) -> ForkServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the fork server that runs now."""
+        return self._process.pid
+
+    def _running(self) -> _Process:
+        with self._lock:
+            if self._closed:
+                raise ClosedError("the fork server is closed")
+            if not self._process.alive:
+                self._process.close(self._clock() + _CLOSE_S)
+                self._process = _Process(self.spec, self.limits, self._clock)
+            return self._process
+
+
+class _Launch:
+    """A helper asked for: our ends of its channel and error pipe; once it is there its pid and pidfd; its exit."""
+
+    __slots__ = ("answered", "channel", "error", "exit", "pid", "pidfd", "stderr")
+
+    def __init__(self, channel: socket.socket, stderr: int) -> None:
+        self.channel = channel
+        self.stderr = stderr
+        self.pid = 0
+        self.pidfd = -1
+        self.answered = False
+        self.error: OSError | None = None
+        self.exit: str | None = None
+
+    def close(self) -> None:
+        self.channel.close()
+        os.close(self.stderr)
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+
+
+class _Process:
+    """One incarnation of the fork server.
+
+    Threads that wait for different words of it share one socket: one of them reads at a time, hands out what it
+    reads, and wakes the others. Lock order: ``_changed`` only.
+    """
+
+    def __init__(self, spec: EngineSpec, limits: HelperLimits, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()  # protects everything below
+        self._reading = False
+        self._ended = False
+        self._ahead: deque[_Launch] = deque()  # asked for and not yet taken
+        self._unanswered: deque[_Launch] = deque()
+        self._helpers: dict[int, _Launch] = {}
+        settings = json.dumps({"spec": asdict(spec), "limits": asdict(limits)})
+        with ExitStack() as undo:
+            self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.callback(self._control.close)
+            self._control.setblocking(False)
+            with theirs:
+                # The lifeline is never written to: its end of file, at the death of the service however it comes,
+                # makes the kernel kill each helper.
+                lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
+                undo.callback(os.close, self._lifeline)
+                try:
+                    arguments = [str(theirs.fileno()), str(lifeline), settings]
+                    self._popen = subprocess.Popen(
+                        [sys.executable, "-P", "-m", "smtspool.solve.server", *arguments],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        close_fds=True,
+                        pass_fds=(theirs.fileno(), lifeline),
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    raise InfrastructureError(f"the fork server of {spec.name} cannot start: {error}") from error
+                finally:
+                    os.close(lifeline)
+            undo.pop_all()
+
+    @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
+    def alive(self) -> bool:
+        return not self._ended and self._popen.poll() is None
+
+    @property
+    def has_launches(self) -> bool:
+        return bool(self._ahead)
+
+    def launch_ahead(self) -> None:
+        """Ask for the next helper and do not wait. What goes wrong shows when it is taken."""
+        with self._changed, suppress(InfrastructureError):
+            self._ahead.append(self._launch())
+
+    def take(self, deadline: float) -> _Launch:
+        """A launched helper, asking for one if none is on its way."""
+        with self._changed:
+            launch = self._ahead.popleft() if self._ahead else self._launch()
+        if not self._wait(lambda: launch.answered or self._ended, deadline):
+            with self._changed:
+                self._ahead.appendleft(launch)  # its answer still comes, in its turn
+            raise InfrastructureError("the fork server gave no helper before the deadline")
+        if launch.pidfd < 0:
+            launch.close()
+            why = launch.error or f"the fork server has ended ({self._popen.poll()})"
+            raise InfrastructureError(f"no helper process: {why}") from launch.error
+        return launch
+
+    def wait_exit(self, launch: _Launch, deadline: float) -> str | None:
+        """How the helper ended; None if it has not by then, or nobody knows since the fork server died with it."""
+        self._wait(lambda: launch.exit is not None or self._ended, deadline)
+        return launch.exit
+
+    def close(self, deadline: float) -> None:
+        """The server kills and reaps its helpers when the control socket ends, then leaves."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+        try:
+            self._popen.wait(max(0.0, deadline - self._clock()))
+        except subprocess.TimeoutExpired:
+            self._popen.kill()  # stopped or stuck; its helpers die with it
+            self._popen.wait()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._reading)
+            if not self._ended:
+                self._receive()
+                self._end()
+            while self._ahead:
+                self._ahead.popleft().close()
+            if self._lifeline >= 0:
+                os.close(self._lifeline)
+                self._lifeline = -1
+            self._control.close()
+
+    def _launch(self) -> _Launch:
+        """Under the lock, so that the order of requests is the order of answers."""
+        if self._ended:
+            raise InfrastructureError("no helper process: the fork server has ended")
+        try:
+            with ExitStack() as undo, ExitStack() as sent:
+                channel, theirs = socket.socketpair()
+                undo.callback(channel.close)
+                sent.callback(theirs.close)
+                stderr, stderr_end = os.pipe2(os.O_CLOEXEC)
+                undo.callback(os.close, stderr)
+                sent.callback(os.close, stderr_end)
+                channel.setblocking(False)
+                os.set_blocking(stderr, False)
+                control.send(self._control, Word.SPAWN, fds=(theirs.fileno(), stderr_end))
+                undo.pop_all()
+        except OSError as error:
+            raise InfrastructureError(f"a helper cannot be asked for: {error}") from error
+        launch = _Launch(channel, stderr)
+        self._unanswered.append(launch)
+        return launch
+
+    def _wait(self, done: Callable[[], bool], deadline: float) -> bool:
+        with self._changed:
+            while True:
+                if not self._reading and not self._ended:
+                    self._receive()
+                if done():
+                    return True
+                remaining = deadline - self._clock()
+                if remaining <= 0:
+                    return False
+                if self._reading:
+                    self._changed.wait(remaining)
+                    continue
+                self._reading = True
+                self._changed.release()
+                try:
+                    poller = select.poll()
+                    poller.register(self._control, select.POLLIN)
+                    poller.poll(math.ceil(min(remaining, _LONGEST_POLL_S) * 1000))
+                finally:
+                    self._changed.acquire()
+                    self._reading = False
+                    self._changed.notify_all()
+
+    def _receive(self) -> None:
+        """Take what has come, under the lock."""
+        while True:
+            try:
+                message = control.receive(self._control)
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                message = None
+            self._changed.notify_all()
+            if message is None:
+                self._end()
+                return
+            word, pid, value, fds = message
+            if word is Word.EXITED:
+                launch = self._helpers.pop(pid)
+                launch.exit = f"signal {-value}" if value < 0 else f"exit {value}"
+                continue
+            launch = self._unanswered.popleft()
+            launch.answered = True
+            if pid:
+                self._helpers[pid] = launch
+                launch.pid = pid
+            if fds:
+                launch.pidfd = fds[0]
+            else:  # the fork failed, or we are out of descriptors; that helper leaves when its channel closes
+                launch.error = OSError(value or errno.EMFILE, os.strerror(value or errno.EMFILE))
+
+    def _end(self) -> None:
+        self._ended = True
+        self._unanswered.clear()
+        self._helpers.clear()
+        self._changed.notify_all()

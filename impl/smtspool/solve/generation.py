@@ -1,0 +1,314 @@
+"""The service's hold on one helper process."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from smtspool.errors import MisuseError
+
+from .frames import FrameError, Inbox, Oversize, pack, unpack
+from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused, pushes
+from .spec import HelperLimits
+
+__all__ = ["Generation"]
+
+_CHUNK = 256 * 1024
+_LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
+_SHARED_TO_STACK = 2  # levels that two successive requests must share before the helper keeps a stack
+
+
+class Generation:
+    """One helper process, its channel and its assertion stack: valid, then retired, never repaired.
+
+    ``exchange`` is for one thread at a time. ``signal_kill`` and ``retire`` may be called from any thread
+    at any time: an exchange that is under way then fails within a millisecond, long before the kernel has
+    taken the helper apart. Lock order: ``_guard`` is the only lock and nothing is waited for under it.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        pid: int,
+        pidfd: int,
+        channel: socket.socket,
+        stderr: int,
+        limits: HelperLimits,
+        clock: Callable[[], float],
+        wait_exit: Callable[[float], str | None],
+    ) -> None:
+        self.number = number
+        self.pid = pid
+        self.valid = True
+        self.retired_for: str | None = None
+        self._pidfd = pidfd
+        self._channel = channel
+        self._stderr = stderr
+        self._limits = limits
+        self._clock = clock
+        self._wait_exit = wait_exit
+        self._kill = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._guard = threading.Lock()  # protects the descriptors against use after close, and the flags
+        self._exchanging = False
+        self._open = True
+        self._tail = bytearray()
+        self._last: tuple[str, ...] = ()  # level keys of the last request
+        self._stack: list[tuple[int, str]] = []  # (levels, key of the last one) at each push of the helper
+
+    def exchange(self, request: Request, deadline: float, *, wake: int | None = None) -> Reply:
+        """Send, let it solve, receive: all before ``deadline`` on the clock the fork server was given.
+
+        ``wake`` is a descriptor that ends the exchange when it becomes readable. Raises
+        :class:`GenerationFailed` after which the generation is invalid, or :class:`RequestRefused`, with
+        nothing sent and the generation still valid.
+        """
+        stacked, kept = self._reuse(request)
+        frame = self._frame(request, stacked, kept)
+        self._begin()
+        try:
+            reply = self._ask(frame, request.attempt_id, deadline, wake)
+        except BaseException:  # any doubt ends the generation, an interrupt in the middle included
+            self._end(valid=False)
+            raise
+        self._end(valid=True)
+        self._remember(request, kept, reply)
+        return reply
+
+    def signal_kill(self) -> None:
+        """SIGKILL now; does not wait. The exchange under way, if any, fails as KILLED."""
+        with self._guard:
+            self.valid = False
+            if self._open:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+                os.eventfd_write(self._kill, 1)
+
+    def retire(self, reason: str) -> None:
+        """Kill the helper and give its descriptors back. Idempotent; does not wait for the reaping.
+
+        The fork server kills what is left of the process group and reaps it; see :meth:`wait_reaped`.
+        """
+        self.signal_kill()
+        with self._guard:
+            if self.retired_for is None:
+                self.retired_for = reason
+            if not self._exchanging:
+                self._close()
+
+    def wait_reaped(self, deadline: float) -> str | None:
+        """How the helper ended ("signal 9", "exit 1"), once it and all it started are reaped; None if not by then."""
+        return self._wait_exit(deadline)
+
+    @property
+    def alive(self) -> bool:
+        """False once the helper has died, whether or not anybody noticed."""
+        with self._guard:
+            return self.valid and not _readable(self._pidfd)
+
+    @property
+    def stderr_tail(self) -> str:
+        """The end of what helper and engine have printed so far."""
+        return self._tail.decode(errors="replace")
+
+    # -- one exchange ---------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        with self._guard:
+            if not self.valid:
+                raise GenerationFailed(FailureKind.RETIRED, f"generation {self.number} is retired")
+            if self._exchanging:
+                raise MisuseError("a generation serves one exchange at a time")
+            self._exchanging = True
+
+    def _end(self, *, valid: bool) -> None:
+        with self._guard:
+            self._exchanging = False
+            self.valid = self.valid and valid
+            if self.retired_for is not None:
+                self._close()
+
+    def _ask(self, frame: bytes, attempt_id: str, deadline: float, wake: int | None) -> Reply:
+        try:
+            reply = _reply(self._transfer(frame, deadline, wake))
+            if reply.attempt_id != attempt_id:
+                raise _failed(FailureKind.ECHO, f"answer of attempt {reply.attempt_id!r} to {attempt_id!r}")
+        except GenerationFailed as failure:
+            self._drain_stderr()
+            failure.stderr = self.stderr_tail
+            raise
+        except OSError as error:
+            raise _failed(FailureKind.SYSTEM, f"the channel failed: {error}") from error
+        return reply
+
+    def _transfer(self, frame: bytes, deadline: float, wake: int | None) -> bytes:
+        """Both directions, the error pipe and the two ways to be interrupted, in one poll loop."""
+        self._refuse_early_bytes()
+        unsent = memoryview(frame)
+        inbox = Inbox(self._limits.frame)
+        channel = self._channel.fileno()
+        poller = select.poll()
+        poller.register(channel, select.POLLIN | select.POLLOUT)
+        poller.register(self._stderr, select.POLLIN)
+        poller.register(self._kill, select.POLLIN)
+        if wake is not None:
+            poller.register(wake, select.POLLIN)
+        while True:
+            remaining = deadline - self._clock()
+            if remaining <= 0:
+                raise _failed(FailureKind.TIMEOUT, "the deadline passed before the reply was in")
+            ready = dict(poller.poll(math.ceil(min(remaining, _LONGEST_POLL_S) * 1000)))
+            if self._kill in ready or wake in ready:
+                raise _failed(FailureKind.KILLED, "the exchange was interrupted")
+            if self._stderr in ready and not self._drain_stderr():
+                poller.unregister(self._stderr)
+            events = ready.get(channel, 0)
+            if events & ~select.POLLOUT:
+                body = self._receive(inbox)
+                if body is not None:
+                    if unsent:
+                        raise _failed(FailureKind.EXTRA, "an answer before the whole request was sent")
+                    return body
+            elif events:
+                unsent = unsent[self._send(unsent) :]
+                if not unsent:
+                    poller.modify(channel, select.POLLIN)
+
+    def _refuse_early_bytes(self) -> None:
+        if not _readable(self._channel.fileno()):
+            return
+        try:
+            early = self._channel.recv(1)
+        except ConnectionError:
+            early = b""
+        if early:
+            raise _failed(FailureKind.EXTRA, "the helper sent bytes that nobody had asked for")
+        raise _failed(FailureKind.CRASHED, "the helper died between two requests")
+
+    def _send(self, unsent: memoryview) -> int:
+        try:
+            return self._channel.send(unsent, socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return 0
+        except ConnectionError as error:
+            raise _failed(FailureKind.CRASHED, f"the helper died while it was sent a request: {error}") from error
+
+    def _receive(self, inbox: Inbox) -> bytes | None:
+        try:
+            chunk = self._channel.recv(_CHUNK)
+        except BlockingIOError:
+            return None
+        except ConnectionError:
+            chunk = b""
+        if not chunk:
+            raise _failed(FailureKind.CRASHED, "the helper died before its answer was complete")
+        try:
+            return inbox.feed(chunk)
+        except Oversize as error:
+            raise _failed(FailureKind.OVERSIZE, str(error)) from error
+        except FrameError as error:
+            raise _failed(FailureKind.EXTRA, str(error)) from error
+
+    def _drain_stderr(self) -> bool:
+        """Take what the helper printed, keep the tail; False at end of file."""
+        while True:
+            try:
+                chunk = os.read(self._stderr, _CHUNK)
+            except BlockingIOError:
+                return True
+            if not chunk:
+                return False
+            self._tail += chunk
+            del self._tail[: -self._limits.stderr]
+
+    # -- the assertion stack --------------------------------------------------------------------
+
+    def _reuse(self, request: Request) -> tuple[bool, int]:
+        """Whether the helper shall keep a stack for this request, and how many of its levels stay on it.
+
+        Incremental solving costs an engine its preprocessing, so a stack is begun only when two successive
+        requests share levels; ``docs/measurements.md`` has the figures.
+        """
+        if request.op is not Op.SOLVE or request.fresh:
+            return False, 0
+        levels = request.levels
+        for held, key in reversed(self._stack):
+            if held <= len(levels) and levels[held - 1].key == key:
+                return True, held
+        shared = 0
+        for level, key in zip(levels, self._last, strict=False):
+            if level.key != key:
+                break
+            shared += 1
+        return shared >= _SHARED_TO_STACK, 0
+
+    def _remember(self, request: Request, kept: int, reply: Reply) -> None:
+        if request.op is not Op.SOLVE:
+            return
+        levels = request.levels
+        self._last = tuple(level.key for level in levels)
+        if not reply.held_levels:
+            self._stack.clear()
+            return
+        self._stack = [push for push in self._stack if push[0] <= kept]
+        self._stack += [(end, levels[end - 1].key) for end in pushes(kept, len(levels))]
+
+    def _frame(self, request: Request, stacked: bool, kept: int) -> bytes:
+        levels = request.levels
+        document: dict[str, Any] = {
+            "attempt_id": request.attempt_id,
+            "op": request.op.value,
+            "logic": request.logic,
+            "timeout_ms": request.timeout_ms,
+            "stacked": stacked,
+            "kept": kept,
+            "base": levels[kept - 1].key if kept else "",
+            "levels": [[level.key, level.declarations, level.assertion] for level in levels[kept:]],
+            "symbols": [[symbol.name, symbol.sort, symbol.params] for symbol in request.symbols],
+            "script": request.script,
+        }
+        try:
+            return pack(document, self._limits.frame)
+        except (Oversize, UnicodeEncodeError) as error:
+            raise RequestRefused(f"the request cannot be framed: {error}") from error
+
+    def _close(self) -> None:
+        """Under the guard, with no exchange under way."""
+        if self._open:
+            self._open = False
+            with suppress(OSError):
+                self._drain_stderr()
+            self._channel.close()
+            for fd in (self._stderr, self._pidfd, self._kill):
+                os.close(fd)
+
+
+def _failed(kind: FailureKind, message: str) -> GenerationFailed:
+    return GenerationFailed(kind, message)
+
+
+def _readable(fd: int) -> bool:
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _reply(body: bytes) -> Reply:
+    """The reply in a frame; every member is looked at, since what comes from a helper may be anything."""
+    try:
+        members = unpack(body)
+    except UnicodeDecodeError as error:
+        raise _failed(FailureKind.ENCODING, f"the reply is not UTF-8: {error}") from error
+    except FrameError as error:
+        raise _failed(FailureKind.GARBAGE, f"the reply is {error}") from error
+    try:
+        return Reply.from_wire(members)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _failed(FailureKind.GARBAGE, f"the reply is malformed: {error!r}") from error

@@ -1,0 +1,275 @@
+"""What a helper process does from its fork to its end: host one engine, answer one request at a time.
+
+It carries no Python signal handler, so that signals do what the kernel says; it dies with the fork server
+(``PR_SET_PDEATHSIG``) and with the service (see :func:`_die_with`), whatever the engine is doing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from smtspool.query import Status
+
+from .engines import Engine, EngineError, Session, Wanted, default
+from .frames import Inbox, pack, unpack
+from .request import Op, Reply, pushes
+from .spec import HelperLimits
+
+__all__ = ["become_subreaper", "main"]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_CHUNK = 256 * 1024
+_COURTESY = 0.95  # of the request's time is the engine's own limit: an "unknown" keeps the generation
+_REASON = 2000  # characters of an engine's complaint that travel
+_DECLARED = re.compile(r"\(declare-(?:fun|const) (\|[^|]*\||[^\s()]+)")
+_libc = ctypes.CDLL(None, use_errno=True)
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def main(engine: Engine, limits: HelperLimits, channel: int, stderr: int, lifeline: int, *, parent: int) -> NoReturn:
+    """Never returns; the caller is the freshly forked child."""
+    status = 1
+    try:
+        _settle_in(limits, stderr, parent)
+        _keep_only(channel, _die_with(lifeline))
+        with socket.socket(fileno=channel) as connection:
+            Host(engine, limits).serve(connection)
+        status = 0
+    except MemoryError:
+        os.write(2, b"out of memory\\n")
+    except BaseException:  # the end of this process: say why, run nothing of the parent's
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
+
+
+def become_subreaper() -> None:
+    """Descendants whose parent dies become children of this process."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def _settle_in(limits: HelperLimits, stderr: int, parent: int) -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)  # it died before we asked to be told
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.setsid()
+    become_subreaper()
+    _lower(resource.RLIMIT_AS, limits.memory)
+    _lower(resource.RLIMIT_CORE, 0)
+    if limits.cpu_s is not None:
+        _lower(resource.RLIMIT_CPU, limits.cpu_s)
+    os.dup2(stderr, 2)
+    os.dup2(stderr, 1)  # what an engine says to the terminal is no answer
+
+
+def _lower(which: int, limit: int) -> None:
+    _, hard = resource.getrlimit(which)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(which, (limit, limit))
+
+
+def _die_with(lifeline: int) -> int:
+    """Have the kernel SIGKILL this process when the last writer of the pipe ``lifeline`` is gone.
+
+    The writer is the service. This holds inside native code and even while the fork server is stopped. The pipe is
+    opened anew because the owner of its signals belongs to the open file, and a fork shares that.
+    """
+    own = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
+    poller = select.poll()
+    poller.register(own, 0)
+    if poller.poll(0):
+        os._exit(1)
+    return own
+
+
+def _keep_only(*fds: int) -> None:
+    low = 3
+    for fd in sorted(fds):
+        os.closerange(low, fd)
+        low = fd + 1
+    os.closerange(low, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One assertion with the declarations it is the first to need."""
+
+    key: str
+    declarations: list[str]
+    assertion: str
+
+    @property
+    def text(self) -> str:
+        return "".join(self.declarations) + f"(assert {self.assertion})"
+
+    @property
+    def declared(self) -> set[str]:
+        """The names that get a value in a model."""
+        return {found[1] for text in self.declarations if (found := _DECLARED.match(text))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Push:
+    """One engine-side assertion level: how many levels there are up to it, the last one's key, its declarations."""
+
+    levels: int
+    key: str
+    declared: set[str]
+
+
+@dataclass(slots=True)
+class _Stack:
+    """A session that stays, and what has been pushed onto it."""
+
+    session: Session
+    pushes: list[_Push] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    status: Status
+    reason: str | None = None
+    model: dict[str, str] | None = None
+    core: tuple[int, ...] | None = None
+    held: int = 0
+
+
+class Host:
+    """Serves requests with one engine, and remembers what is on its assertion stack."""
+
+    def __init__(self, engine: Engine, limits: HelperLimits) -> None:
+        self._engine = engine
+        self._limits = limits
+        self._stack: _Stack | None = None
+
+    def serve(self, connection: socket.socket) -> None:
+        """Until the service closes its end."""
+        while (body := _read(connection, self._limits.frame)) is not None:
+            reply = self.answer(unpack(body))
+            connection.sendall(pack(reply.to_wire(), self._limits.frame))
+
+    def answer(self, request: dict[str, Any]) -> Reply:
+        """What the engine says. An engine that refuses the text is an ``error`` and leaves an empty stack."""
+        started = time.monotonic()
+        try:
+            verdict = self._decide(request)
+        except EngineError as error:
+            self._drop()
+            verdict = _Verdict(Status.ERROR, str(error)[:_REASON] or "the engine gave no reason")
+        return Reply(
+            attempt_id=request["attempt_id"],
+            status=verdict.status,
+            model=verdict.model,
+            core=verdict.core,
+            reason=verdict.reason,
+            elapsed_ms=(time.monotonic() - started) * 1000,
+            kept_levels=request["kept"],
+            held_levels=verdict.held,
+            rss_bytes=_resident(),
+        )
+
+    def _decide(self, request: dict[str, Any]) -> _Verdict:
+        op = Op(request["op"])
+        if op is Op.PING:
+            return _Verdict(Status.UNKNOWN, "ping")
+        if request["stacked"]:
+            return self._solve_on_stack(request)
+        self._drop()
+        levels = [_Level(*level) for level in request["levels"]]
+        session = self._open(request, incremental=False)
+        try:
+            if op is Op.CHECK:
+                session.load(request["script"].rstrip().removesuffix("(check-sat)"))
+            else:
+                session.load("".join(level.text for level in levels))
+            return _conclude(session, request, set[str]().union(*(level.declared for level in levels)))
+        finally:
+            session.close()
+
+    def _solve_on_stack(self, request: dict[str, Any]) -> _Verdict:
+        """Pop what the request does not share, push the rest, and leave it all there for the next."""
+        kept = request["kept"]
+        if kept == 0:
+            self._drop()
+        stack = self._stack = self._stack or _Stack(self._open(request, incremental=True))
+        while stack.pushes and stack.pushes[-1].levels > kept:
+            stack.session.pop()
+            stack.pushes.pop()
+        if kept and (not stack.pushes or (stack.pushes[-1].levels, stack.pushes[-1].key) != (kept, request["base"])):
+            raise ValueError(f"this helper does not hold the {kept} levels up to {request['base']!r}")
+        levels = [_Level(*level) for level in request["levels"]]
+        start = kept
+        for end in pushes(kept, kept + len(levels)):
+            added = levels[start - kept : end - kept]
+            stack.session.push()
+            stack.session.load("".join(level.text for level in added))
+            stack.pushes.append(_Push(end, added[-1].key, set[str]().union(*(level.declared for level in added))))
+            start = end
+        declared = set[str]().union(*(push.declared for push in stack.pushes))
+        return replace(_conclude(stack.session, request, declared), held=kept + len(levels))
+
+    def _open(self, request: dict[str, Any], *, incremental: bool) -> Session:
+        timeout_ms = max(1, int(request["timeout_ms"] * _COURTESY))
+        return self._engine.open(request["logic"], timeout_ms=timeout_ms, incremental=incremental)
+
+    def _drop(self) -> None:
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            stack.session.close()
+
+
+def _conclude(session: Session, request: dict[str, Any], declared: set[str]) -> _Verdict:
+    """Ask, and fetch what goes with the answer. Symbols that no level mentions get the default value of their sort."""
+    status, reason = session.check()
+    if status is Status.UNSAT:
+        return _Verdict(status, core=session.core())
+    if status is not Status.SAT:
+        return _Verdict(status, reason)
+    wanted = [Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"]]
+    values = session.values([symbol for symbol in wanted if symbol.name in declared])
+    model = {symbol.name: values.get(symbol.name) or default(symbol) for symbol in wanted}
+    return _Verdict(status, model=model)
+
+
+def _read(connection: socket.socket, limit: int) -> bytes | None:
+    """The next request; None at the end of the channel, which is how a helper is told to go."""
+    inbox = Inbox(limit)
+    while True:
+        chunk = connection.recv(_CHUNK)
+        if not chunk:
+            return None
+        body = inbox.feed(chunk)
+        if body is not None:
+            return body
+
+
+def _resident() -> int:
+    with open("/proc/self/statm", "rb", buffering=0) as statm:
+        return int(statm.read(128).split()[1]) * _PAGE

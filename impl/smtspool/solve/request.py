@@ -1,0 +1,135 @@
+"""What is asked of a helper, what it answers, and how a generation fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.query import Status
+
+if TYPE_CHECKING:
+    from smtspool.query import Level, Symbol
+
+__all__ = ["FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"]
+
+
+class Op(StrEnum):
+    """What a helper can be asked."""
+
+    SOLVE = "solve"  # decide the levels, give a model of the wanted symbols
+    CHECK = "check"  # decide a closed script (every symbol defined): verification of a model
+    PING = "ping"  # answer at once; tells that the helper has started, and its size
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. ``attempt_id`` is fresh for every request and is echoed by the reply.
+
+    ``script`` is for CHECK only: SMT-LIB text from ``set-logic`` to the last assertion; a ``check-sat`` at
+    its end is ignored. ``fresh`` forbids reuse of, and keeping, an assertion stack.
+    ``timeout_ms`` is a courtesy to the engine; the deadline given to ``exchange`` is the bound.
+    """
+
+    attempt_id: str
+    op: Op
+    logic: str = "QF_BV"
+    levels: tuple[Level, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+    timeout_ms: int = 10_000
+    fresh: bool = False
+    script: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A helper's answer; ``reason`` goes with ``unknown`` and ``error``.
+
+    ``kept_levels`` were on the helper's stack already when the request came, ``held_levels`` are on it
+    now. ``rss_bytes`` is the resident size of the helper after the answer, for recycling.
+    """
+
+    attempt_id: str
+    status: Status
+    model: Mapping[str, str] | None = None
+    core: tuple[int, ...] | None = None
+    reason: str | None = None
+    elapsed_ms: float = 0.0
+    kept_levels: int = 0
+    held_levels: int = 0
+    rss_bytes: int = 0
+
+    def to_wire(self) -> dict[str, Any]:
+        """JSON members; the inverse of :meth:`from_wire`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_wire(cls, members: Mapping[str, Any]) -> Reply:
+        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but a reply."""
+        model, core = members["model"], members["core"]
+        if not (model is None or (isinstance(model, dict) and all(isinstance(v, str) for v in model.values()))):
+            raise TypeError("model is not an object of texts")
+        if not (core is None or (isinstance(core, list) and all(type(index) is int for index in core))):
+            raise TypeError("core is not a list of indices")
+        reason = members["reason"]
+        return cls(
+            attempt_id=_typed(str, members["attempt_id"]),
+            status=Status(members["status"]),
+            model=model,
+            core=None if core is None else tuple(core),
+            reason=None if reason is None else _typed(str, reason),
+            elapsed_ms=float(_typed((int, float), members["elapsed_ms"])),
+            kept_levels=_typed(int, members["kept_levels"]),
+            held_levels=_typed(int, members["held_levels"]),
+            rss_bytes=_typed(int, members["rss_bytes"]),
+        )
+
+
+def pushes(kept: int, total: int) -> list[int]:
+    """The levels at which a helper pushes when it holds ``kept`` and is sent the rest: the new prefix as one, the target alone.
+
+    The next query of a path keeps the prefix and replaces the target, so one push for the whole new prefix
+    is enough, and engines simplify it as a whole.
+    """
+    return [end for end in (total - 1, total) if end > kept]
+
+
+def _typed(kind: type | tuple[type, ...], value: Any) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise TypeError(f"{value!r:.80} is of the wrong type")
+    return value
+
+
+class FailureKind(StrEnum):
+    """Why a generation can no longer be used."""
+
+    TIMEOUT = "timeout"  # the deadline passed before the whole reply was in
+    CRASHED = "crashed"  # the helper died: end of file, reset
+    KILLED = "killed"  # signal_kill() or the caller's wake descriptor ended the exchange
+    OVERSIZE = "oversize"  # a frame over the limit
+    ECHO = "echo"  # the answer of another request
+    ENCODING = "encoding"  # not UTF-8
+    GARBAGE = "garbage"  # not a reply
+    EXTRA = "extra"  # bytes that nobody asked for
+    RETIRED = "retired"  # was retired before the exchange began
+    SYSTEM = "system"  # a system call failed on our side
+
+
+class GenerationFailed(InfrastructureError):
+    """The exchange failed and the generation is no longer valid; the caller retires it.
+
+    ``stderr`` is the tail of what the helper printed, ``exit`` how it ended ("signal 9", "exit 1") when
+    that is known already.
+    """
+
+    def __init__(self, kind: FailureKind, message: str, *, stderr: str = "", exit: str | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.stderr = stderr
+        self.exit = exit
+
+
+class RequestRefused(MisuseError):
+    """The request cannot be sent as it is (too large, not UTF-8); nothing was sent, the generation is valid."""

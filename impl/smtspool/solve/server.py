@@ -1,0 +1,160 @@
+"""The fork server's own process: ``python -m smtspool.solve.server CONTROL LIFELINE SETTINGS``.
+
+Single-threaded from start to end, so that a fork copies no lock that another thread holds. It imports one engine,
+then forks a helper for each ``SPAWN`` and reaps what dies. It is the subreaper of everything below it: when a
+helper dies, whatever of its group and of its other descendants is left is killed and reaped too, and
+only then is the death reported.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+from . import control, helper
+from .control import Word
+from .engines import Engine, load_engine
+from .spec import EngineSpec, HelperLimits
+
+_CHILDREN = Path("/proc/thread-self/children")
+
+
+class Server:
+    def __init__(self, channel: socket.socket, lifeline: int, engine: Engine, limits: HelperLimits) -> None:
+        self._control = channel
+        self._lifeline = lifeline
+        self._engine = engine
+        self._limits = limits
+        self._pid = os.getpid()
+        self._helpers: set[int] = set()
+        self._dead: list[tuple[int, int]] = []  # reaped, not yet reported: (pid, exit code or minus signal)
+        self._wake, wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _noted)
+
+    def serve(self) -> None:
+        """Until the service closes the control socket or dies; then nothing is left below this process."""
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._wake, select.POLLIN)
+        while True:
+            ready = dict(poller.poll())
+            if self._wake in ready:
+                with suppress(BlockingIOError):
+                    os.read(self._wake, 4096)
+                self._reap()
+            if self._control.fileno() in ready and not self._obey():
+                self._end()
+                return
+
+    def _obey(self) -> bool:
+        """One word of the service; False when there are no more."""
+        message = control.receive(self._control)
+        if message is None:
+            return False
+        *_, fds = message
+        try:
+            pid = self._fork(*fds)
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            control.send(self._control, Word.SPAWNED, 0, error.errno or 0)
+        else:
+            control.send(self._control, Word.SPAWNED, pid, fds=[pidfd])
+            os.close(pidfd)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        return True
+
+    def _fork(self, channel: int, stderr: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            helper.main(self._engine, self._limits, channel, stderr, self._lifeline, parent=self._pid)
+        self._helpers.add(pid)
+        return pid
+
+    def _reap(self) -> None:
+        while (pid := _first_dead()) is not None:
+            if pid in self._helpers:
+                # The unreaped leader keeps its group id from being used again.
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+            _, status = os.waitpid(pid, 0)
+            if pid in self._helpers:
+                self._helpers.discard(pid)
+                self._dead.append((pid, os.waitstatus_to_exitcode(status)))
+        if self._dead and not self._kill_orphans():
+            for pid, code in self._dead:
+                with suppress(OSError):  # the service has gone; serve() is about to see that
+                    control.send(self._control, Word.EXITED, pid, code)
+            self._dead.clear()
+
+    def _kill_orphans(self) -> bool:
+        """Kill what dead helpers left behind; True while there is any. Each helper adopts its own while it lives."""
+        orphans = {int(pid) for pid in _CHILDREN.read_text().split()} - self._helpers
+        for pid in orphans:
+            os.kill(pid, signal.SIGKILL)
+        return bool(orphans)
+
+    def _end(self) -> None:
+        signal.set_wakeup_fd(-1)
+        for pid in self._helpers:
+            os.kill(pid, signal.SIGKILL)
+        while (pid := _first_dead(wait=True)) is not None:
+            if pid in self._helpers:
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            self._helpers.discard(pid)
+            if not self._helpers:
+                self._kill_orphans()
+
+
+def _first_dead(*, wait: bool = False) -> int | None:
+    """A child that has died, still unreaped."""
+    options = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
+    try:
+        dead = os.waitid(os.P_ALL, 0, options)
+    except ChildProcessError:
+        return None
+    return None if dead is None else dead.si_pid
+
+
+def _noted(_signal: int, _frame: FrameType | None) -> None:
+    """SIGCHLD has nothing to do here: the wake-up descriptor ends the poll."""
+
+
+def _with_stack(limit: int) -> None:
+    """Start again under a larger stack limit: where memory is mapped below the stack is decided at exec."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def main(arguments: list[str]) -> None:
+    settings = json.loads(arguments[2])
+    limits = HelperLimits(**settings["limits"])
+    _with_stack(limits.stack)
+    channel, lifeline = socket.socket(fileno=int(arguments[0])), int(arguments[1])
+    channel.set_inheritable(False)
+    os.set_inheritable(lifeline, False)
+    helper.become_subreaper()
+    engine = load_engine(EngineSpec.from_json(settings["spec"]))
+    gc.collect()
+    gc.freeze()  # helpers share these pages; a collection in one would copy them
+    Server(channel, lifeline, engine, limits).serve()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
