@@ -1,7 +1,7 @@
 """What a query is: its text, identity, form, limits, envelopes, and the answer to it.
 
-Three inputs become one value, :class:`Query`: SMT-LIB scripts, ``smtspool-query-v1`` and ``symcc-query-ir-v1``
-envelopes. Everything that comes from outside raises :class:`~smtspool.errors.AdmissionError` or is sound.
+SMT-LIB scripts and the envelopes ``smtspool-query-v1`` and ``symcc-query-ir-v1`` become one :class:`Query`.
+Whatever comes from outside is sound or raises :class:`~smtspool.errors.AdmissionError`, and nothing else.
 """
 
 from smtspool.query.answer import Answer, Attempt, Status

@@ -14,7 +14,7 @@ from smtspool.query.value import Query, Symbol, Witness
 
 __all__ = ["Assembler"]
 
-_TRUE = Term(("true",), ())
+_TRUE = Term("true", ("true",), ())
 
 
 class Assembler:
@@ -78,7 +78,7 @@ class Assembler:
         declarations, aliases, assertions = self._marks[-count]
         del self._marks[-count:]
         while len(self._assertions) > assertions:
-            self._emitted.difference_update(need.name for need in self._assertions.pop().needs)
+            self._emitted.difference_update(need.command.names[0] for need in self._assertions.pop().needs)
         while len(self._declared) > declarations:
             name, _ = self._declared.popitem()
             self._sorts.forget(name)
@@ -98,7 +98,7 @@ class Assembler:
             self._push_assertion(_TRUE)
         self._replicated += len(self._declared) + len(self._assertions)
         self._limits.hold("replicated", self._replicated)
-        declarations = tuple([declaration.text for declaration in self._declared.values()])
+        declarations = tuple([declaration.command.text for declaration in self._declared.values()])
         *prefix, target = [assertion.level.assertion for assertion in self._assertions]
         query = Query(
             logic=self._logic,
@@ -126,8 +126,8 @@ class Assembler:
         self._limits.hold("assertions", len(self._assertions) + 1)
         needs = self._needs(term)
         below = self._assertions[-1].level.key if self._assertions else ""
-        level = chain(below, self._logic, [need.text for need in needs], spell(term.tokens))
-        self._emitted.update([need.name for need in needs])
+        level = chain(below, self._logic, [need.command.text for need in needs], term.text)
+        self._emitted.update([need.command.names[0] for need in needs])
         self._assertions.append(Assertion(term, needs, level))
 
     def _needs(self, term: Term) -> tuple[Declaration, ...]:
@@ -139,20 +139,16 @@ class Assembler:
             declaration = self._declared.get(name)
             if declaration is not None and name not in self._emitted and name not in found:
                 found[name] = declaration
-                todo += declaration.body.names
+                todo += declaration.command.names
         return tuple(sorted(found.values(), key=lambda declaration: declaration.index))
 
-    def _add(
-        self, tokens: Sequence[str], names: tuple[str, ...], symbol: Symbol | None, *, defined: bool = False
-    ) -> None:
-        """``tokens`` is the whole command in canonical form; ``names`` those in it, its own first."""
-        text = spell(tokens) if symbol is None or defined else symbol.declaration
-        index = len(self._declared)
-        self._declared[names[0]] = Declaration(names[0], text, index, Term(tokens, names), symbol, defined)
+    def _add(self, command: Term, symbol: Symbol | None, *, defined: bool = False) -> None:
+        self._declared[command.names[0]] = Declaration(len(self._declared), command, symbol, defined)
 
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
+        self._require_functions(name)
         self._sorts.declare(name, tokens[3] if len(tokens) == 5 else "")
-        self._add(tokens, (name,), None)
+        self._add(Term(spell(tokens), tokens, (name,)), None)
 
     def _declare_parts(self, command: str, name: str, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """A command with a list of parameters, which ``define-const`` leaves out."""
@@ -176,9 +172,16 @@ class Assembler:
         sorts = [self._sorts.resolve(param) for param in params]
         sort = self._sorts.resolve(value)
         arguments = [token for tokens in sorts for token in tokens]
+        if arguments:
+            self._require_functions(name)
         symbol = Symbol(name, spell(sort), tuple(map(spell, sorts)))
         tokens = ("(", "declare-fun", name, "(", *arguments, ")", *sort, ")")
-        self._add(tokens, (name, *self._sorts.free((*arguments, *sort))), symbol)
+        names = (name, *self._sorts.free((*arguments, *sort)))
+        self._add(Term(symbol.declaration, tokens, names), symbol)
+
+    def _require_functions(self, name: str) -> None:
+        if "UF" not in self._logic:
+            raise AdmissionError(Reason.LOGIC, f"{self._logic} has no free functions or sorts: {name[:64]}")
 
     def _define_sort(
         self, name: str, tokens: Sequence[str], parameters: Sequence[tuple[int, int]], body: tuple[int, int]
@@ -211,4 +214,6 @@ class Assembler:
         symbol = Symbol(name, spell(value), tuple(map(spell, sorts)))
         free = self._sorts.free([token for part in (*sorts, value) for token in part])
         every = tuple(dict.fromkeys((name, *names, *free, *term.names)))
-        self._add((*head, ")", *value, *term.tokens, ")"), every, symbol, defined=True)
+        text = f"{spell(head)}) {symbol.sort} {term.text})"
+        command = Term(text, (*head, ")", *value, *term.tokens, ")"), every)
+        self._add(command, symbol, defined=True)

@@ -21,8 +21,9 @@ _CHAIN = "smtspool-chain-v1"
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A checked term: canonical tokens, and the names in them by first appearance."""
+    """Checked canonical text, its tokens, and the names in it by first appearance."""
 
+    text: str
     tokens: Sequence[str]
     names: tuple[str, ...]
 
@@ -31,10 +32,8 @@ class Term:
 class Declaration:
     """One declare or define command; ``symbol`` is ``None`` for a sort."""
 
-    name: str
-    text: str
     index: int  # its place among the commands of the script
-    body: Term  # the whole command
+    command: Term  # all of it; its own name comes first
     symbol: Symbol | None
     defined: bool  # define-fun: its value belongs to the question, not to the answer
 
@@ -78,9 +77,9 @@ def form_of(logic: str, assertions: Sequence[Assertion]) -> Form:
 
     for assertion in assertions:
         for declaration in assertion.needs:
-            declared[declaration.name] = declaration
+            declared[declaration.command.names[0]] = declaration
             if declaration.defined:
-                pieces.append(renamed(declaration.body))
+                pieces.append(renamed(declaration.command))
         pieces += ("\x01", renamed(assertion.term))
     # What the numbers stand for. A declaration may name a sort that is new, so the list grows meanwhile.
     pieces.append("\x01")
@@ -88,7 +87,7 @@ def form_of(logic: str, assertions: Sequence[Assertion]) -> Form:
     for name in names:
         known = declared.get(name)
         if known is not None and not known.defined:
-            pieces.append(renamed(known.body))
+            pieces.append(renamed(known.command))
             if known.symbol is not None:
                 order.append(name)
     return Form(sha256("\x00".join(pieces).encode()).hexdigest(), tuple(order))

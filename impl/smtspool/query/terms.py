@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Sequence
+from itertools import pairwise
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.identity import Term
-from smtspool.query.lexer import identifier
+from smtspool.query.lexer import identifier, spell
 from smtspool.query.limits import Limits
 from smtspool.query.theory import fixed_token, theory_of
 
@@ -49,7 +50,10 @@ class Vocabulary:
             for name in names:
                 if name not in declared and name not in parameters:
                     raise _undeclared(name)
-        return Term(tokens, names)
+        text = spell(tokens)
+        if "()" in text and ("|" not in text or any(a == "(" and b == ")" for a, b in pairwise(tokens))):
+            raise AdmissionError(Reason.SYNTAX, "an empty list stands in a term")
+        return Term(text, tokens, names)
 
     def _is_name(self, token: str) -> bool:
         if identifier(token, self.limits):
