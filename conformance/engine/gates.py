@@ -229,8 +229,8 @@ class Participant:
 
 
 class Nursery:
-    """Forks participants that run ``entry`` ("module:function", called with its :class:`Gate` and the
-    keyword arguments of :meth:`spawn`). Milliseconds per process. A context manager."""
+    """Forks participants that run ``entry`` ("module:function", called with its :class:`Gate` and
+    ``params`` as keyword arguments). Milliseconds per process. A context manager."""
 
     def __init__(self, entry: str) -> None:
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -239,7 +239,7 @@ class Nursery:
                 [sys.executable, "-m", __name__, entry, str(theirs.fileno())], pass_fds=[theirs.fileno()]
             )
 
-    def spawn(self, name: str, *, patience_s: float = 10.0, **params: Any) -> Participant:
+    def spawn(self, name: str, params: Mapping[str, Any], *, patience_s: float = 10.0) -> Participant:
         """A new process, idle."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:

@@ -30,32 +30,35 @@ MCInit == /\ Init /\ lockfile \in LockFiles
 Free     == budget' = budget
 Costly   == /\ budget # 0
             /\ budget' = IF budget > 0 THEN budget - 1 ELSE budget
-Step(c, n)      == act' = [name |-> n, c |-> c]
-FileStep(c, f, n) == act' = [name |-> n, c |-> c, f |-> f]
+Label(n, c)          == act' = [name |-> n, consumer |-> c]
+FileLabel(n, c, f)   == act' = [name |-> n, consumer |-> c, file |-> f]
+GoodFiles(c)         == LET entries == SelectSeq(batch[c], LAMBDA e : e.content \in Good)
+                        IN [i \in 1..Len(entries) |-> entries[i].file]
 
+\* Labels carry the names and parameters of the actions in the code, and how a step went that may go several ways.
 MCSystem(c) ==
-    \/ Acquire(c)    /\ Free /\ Step(c, "Acquire")
-    \/ Busy(c)       /\ Free /\ Step(c, "Busy")
-    \/ RefuseLock(c) /\ Free /\ Step(c, "RefuseLock")
-    \/ List(c)       /\ Free /\ Step(c, "List")
-    \/ Commit(c)     /\ Free /\ Step(c, "Commit")
-    \/ Release(c)    /\ Free /\ Step(c, "Release")
+    \/ Acquire(c)    /\ Free /\ act' = [name |-> "TryLock", consumer |-> c, outcome |-> "Acquire"]
+    \/ Busy(c)       /\ Free /\ act' = [name |-> "TryLock", consumer |-> c, outcome |-> "Busy"]
+    \/ RefuseLock(c) /\ Free /\ act' = [name |-> "TryLock", consumer |-> c, outcome |-> "RefuseLock"]
+    \/ List(c)       /\ Free /\ Label("List", c)
+    \/ Commit(c)     /\ Free /\ act' = [name |-> "Commit", consumer |-> c, files |-> GoodFiles(c)]
+    \/ Release(c)    /\ Free /\ Label("Release", c)
     \/ \E f \in Files :
-        \/ Open(c, f)         /\ Free /\ FileStep(c, f, "Open")
-        \/ WriteSidecar(c, f) /\ Free /\ FileStep(c, f, "WriteSidecar")
+        \/ Open(c, f)         /\ Free /\ FileLabel("Open", c, f)
+        \/ WriteSidecar(c, f) /\ Free /\ FileLabel("WriteSidecar", c, f)
         \/ \E o \in {"good", "bad", "unstable"} :
-            Verify(c, f, o) /\ Free /\ act' = [name |-> "Verify", c |-> c, f |-> f, outcome |-> o]
-        \/ \E o \in {"accepted", "rejected", "unstable"} :
-            Move(c, f, o) /\ Free /\ act' = [name |-> "Move", c |-> c, f |-> f, outcome |-> o]
+            Verify(c, f, o) /\ Free /\ act' = [name |-> "Verify", consumer |-> c, file |-> f, outcome |-> o]
+        \/ \E o \in {"moved", "replaced"} :
+            Move(c, f, o) /\ Free /\ act' = [name |-> "Move", consumer |-> c, file |-> f, outcome |-> o]
 
 MCEnvironment ==
     \/ \E f \in Files : \E k \in Payload[f] :
-        \/ Publish(f, k) /\ Free   /\ act' = [name |-> "Publish", f |-> f, k |-> k]
-        \/ Replace(f, k) /\ Costly /\ act' = [name |-> "Replace", f |-> f, k |-> k]
+        \/ Publish(f, k) /\ Free   /\ act' = [name |-> "Publish", file |-> f, content |-> k]
+        \/ Replace(f, k) /\ Costly /\ act' = [name |-> "Replace", file |-> f, content |-> k]
     \/ \E c \in Consumers :
-        \/ Crash(c)     /\ Costly /\ Step(c, "Crash")
-        \/ FailStore(c) /\ Costly /\ Step(c, "FailStore")
-        \/ FailMove(c)  /\ Costly /\ Step(c, "FailMove")
+        \/ Crash(c)     /\ Costly /\ Label("Crash", c)
+        \/ FailStore(c) /\ Costly /\ Label("FailStore", c)
+        \/ FailMove(c)  /\ Costly /\ Label("FailMove", c)
 
 MCNext == (\E c \in Consumers : MCSystem(c)) \/ MCEnvironment
 
@@ -66,7 +69,7 @@ MCSpec == MCInit /\ [][MCNext]_allVars
 Unlabelled == <<vars, budget>>
 
 \* SPOOL-9: a busy scan and a refused lock change nothing.
-UnservedChangesNothing == [][act'.name \in {"Busy", "RefuseLock"} => UNCHANGED vars]_allVars
+UnservedChangesNothing == [][act'.name = "TryLock" /\ act'.outcome # "Acquire" => UNCHANGED vars]_allVars
 
 \* The labelled steps are steps of the pure module.
 Refines == [][Next]_vars
@@ -96,17 +99,16 @@ UnfairRelease == LiveBase /\ FairAcquire /\ FairList /\ FairOpen /\ FairVerify /
 \* A crash between commit and move leaves a stored query in incoming/.
 StoredIsAccepted == \A k \in Good : rows[k] > 0 => \E f \in Files : content[f] = k /\ where[f] = {"accepted"}
 \* A crash between sidecar and move leaves a sidecar without its file.
-SidecarIsRejected == \A f \in sidecar : where[f] = {"rejected"}
+SidecarIsRejected == \A f \in Files : sidecar[f] # "none" => where[f] = {"rejected"}
 \* A held lock does not mean that its holder makes progress.
 HeldMeansListed == \A c \in Consumers : holder = c => todo[c] # <<>> \/ pc[c] = "list"
 
 (* Witnesses: each hazard that a property speaks of is reached.            *)
 ReplacedWhileRead   == ~ (act.name = "Verify" /\ act.outcome = "unstable")
-ReplacedBeforeMove  == ~ (act.name = "Move" /\ act.outcome = "unstable")
-ReplayedAfterCommit == ~ (act.name = "Commit" /\ \A i \in 1..Len(Names) : where[Names[i]] = {"incoming"}
-                            /\ act.c # CHOOSE c \in Consumers : TRUE)
+ReplacedBeforeMove  == ~ (act.name = "Move" /\ act.outcome = "replaced")
+ReplayedAfterCommit == ~ (\E c \in Consumers : pc[c] = "commit" /\ \E i \in GoodIn(batch[c]) : rows[batch[c][i].content] = 1)
 SameContentTwice    == ~ (\E f, g \in Files : f # g /\ where[f] = {"accepted"} /\ where[g] = {"accepted"}
                             /\ content[f] = content[g])
-LeftoverSidecar     == ~ (\E f \in sidecar : where[f] = {"incoming"} /\ \A c \in Consumers : pc[c] = "idle")
+LeftoverSidecar     == ~ (\E f \in Files : sidecar[f] = "fits" /\ where[f] = {"incoming"} /\ \A c \in Consumers : pc[c] = "idle")
 BatchOfTwo          == ~ (\E c \in Consumers : pc[c] = "commit" /\ Cardinality(GoodIn(batch[c])) = 2)
 =============================================================================

@@ -48,13 +48,13 @@ ASSUME /\ Good \cap Bad = {} /\ Torn \notin Contents /\ Nothing \notin Contents
 VARIABLES
     where,     \* file -> the set of folders it is in
     content,   \* file -> what is in it now
-    sidecar,   \* the files that have a sidecar in rejected/
+    sidecar,   \* file -> what rejected/ says about it: "none", "fits", or "misfits" when it was replaced since
     rows,      \* content -> how many stored queries have it
     lockfile,  \* "regular", or "foreign": a link, a FIFO, a replaced inode
     holder,    \* the consumer whose descriptor holds the kernel lock
     pc,        \* consumer -> the step it takes next
     todo,      \* consumer -> listed files it has not opened yet, in order
-    batch,     \* consumer -> the files read since the last commit: name and content as read
+    batch,     \* consumer -> the files read and not settled: name, content as read, sidecar written
     stale      \* consumer -> the files of its batch that were replaced since it opened them
 
 vars == <<where, content, sidecar, rows, lockfile, holder, pc, todo, batch, stale>>
@@ -62,11 +62,11 @@ files == <<where, content, sidecar>>
 
 Steps   == {"idle", "list", "open", "verify", "commit", "sidecar", "move", "release"}
 Folders == {"incoming", "accepted", "rejected"}
-Entries == [file : Files, content : Contents]
+Entries == [file : Files, content : Contents, explained : BOOLEAN]
 
 WhereType    == where \in [Files -> SUBSET Folders]
 ContentType  == content \in [Files -> Contents \cup {Nothing}]
-SidecarType  == sidecar \subseteq Files
+SidecarType  == sidecar \in [Files -> {"none", "fits", "misfits"}]
 RowsType     == rows \in [Contents \cup {Torn} -> Nat]
 LockfileType == lockfile \in {"regular", "foreign"}
 HolderType   == holder \in Consumers \cup {Nobody}
@@ -81,7 +81,7 @@ TypeOK == /\ WhereType /\ ContentType /\ SidecarType /\ RowsType /\ LockfileType
 
 Init == /\ where = [f \in Files |-> {}]
         /\ content = [f \in Files |-> Nothing]
-        /\ sidecar = {}
+        /\ sidecar = [f \in Files |-> "none"]
         /\ rows = [k \in Contents \cup {Torn} |-> 0]
         /\ lockfile \in {"regular", "foreign"}
         /\ holder = Nobody
@@ -95,13 +95,15 @@ Init == /\ where = [f \in Files |-> {}]
 
 FilesOf(entries) == {entries[i].file : i \in 1..Len(entries)}
 GoodIn(entries)  == {i \in 1..Len(entries) : entries[i].content \in Good}
+Unexplained(entries) == {i \in 1..Len(entries) : entries[i].content \in Bad /\ ~entries[i].explained}
+First(indices)   == CHOOSE i \in indices : \A j \in indices : i <= j
 
-\* What settles the first file of a batch that is committed.
+\* What settles a batch that is committed: all sidecars, then all moves.
 Settle(entries, left) ==
-    CASE entries = <<>> /\ left = <<>>                     -> "release"
-      [] entries = <<>> /\ left # <<>>                     -> "open"
-      [] entries # <<>> /\ entries[1].content \in Bad      -> "sidecar"
-      [] OTHER                                             -> "move"
+    CASE entries = <<>> /\ left = <<>>                      -> "release"
+      [] entries = <<>> /\ left # <<>>                      -> "open"
+      [] entries # <<>> /\ Unexplained(entries) # {}        -> "sidecar"
+      [] OTHER                                              -> "move"
 
 \* What follows when a file was read or deferred.
 AfterRead(entries, left) ==
@@ -117,7 +119,7 @@ Forget(c) == /\ todo' = [todo EXCEPT ![c] = <<>>]
 -----------------------------------------------------------------------------
 (* System: one admission pass.                                             *)
 
-\* The three ways TryLock goes.
+\* The three ways of TryLock.
 Acquire(c) ==
     /\ pc[c] = "idle" /\ lockfile = "regular" /\ holder = Nobody
     /\ holder' = c
@@ -132,17 +134,21 @@ RefuseLock(c) ==
     /\ pc[c] = "idle" /\ lockfile = "foreign"
     /\ UNCHANGED vars
 
+TryLock(c) == Acquire(c) \/ Busy(c) \/ RefuseLock(c)
+
+\* A sidecar that a crash has left, and that no longer describes its file, is removed.
 List(c) ==
     /\ pc[c] = "list"
+    /\ sidecar' = [f \in Files |-> IF sidecar[f] = "misfits" THEN "none" ELSE sidecar[f]]
     /\ LET listed == SelectSeq(Names, LAMBDA f : "incoming" \in where[f])
        IN /\ todo' = [todo EXCEPT ![c] = listed]
           /\ pc' = [pc EXCEPT ![c] = IF listed = <<>> THEN "release" ELSE "open"]
-    /\ UNCHANGED <<files, rows, lockfile, holder, batch, stale>>
+    /\ UNCHANGED <<where, content, rows, lockfile, holder, batch, stale>>
 
 Open(c, f) ==
     /\ pc[c] = "open" /\ f = Head(todo[c])
     /\ todo' = [todo EXCEPT ![c] = Tail(@)]
-    /\ batch' = [batch EXCEPT ![c] = Append(@, [file |-> f, content |-> content[f]])]
+    /\ batch' = [batch EXCEPT ![c] = Append(@, [file |-> f, content |-> content[f], explained |-> FALSE])]
     /\ pc' = [pc EXCEPT ![c] = "verify"]
     /\ UNCHANGED <<files, rows, lockfile, holder, stale>>
 
@@ -166,19 +172,22 @@ Commit(c) ==
     /\ UNCHANGED <<files, lockfile, holder, todo, batch, stale>>
 
 WriteSidecar(c, f) ==
-    /\ pc[c] = "sidecar" /\ f = batch[c][1].file
-    /\ sidecar' = sidecar \cup {f}
-    /\ pc' = [pc EXCEPT ![c] = "move"]
-    /\ UNCHANGED <<where, content, rows, lockfile, holder, todo, batch, stale>>
+    LET next == First(Unexplained(batch[c]))
+    IN /\ pc[c] = "sidecar" /\ f = batch[c][next].file
+       /\ sidecar' = [sidecar EXCEPT ![f] = IF f \in stale[c] THEN "misfits" ELSE "fits"]
+       /\ batch' = [batch EXCEPT ![c][next].explained = TRUE]
+       /\ pc' = [pc EXCEPT ![c] = Settle(batch'[c], todo[c])]
+       /\ UNCHANGED <<where, content, rows, lockfile, holder, todo, stale>>
 
+\* Only the very file that was read moves. Whatever else rejected/ says about it is taken back.
 Move(c, f, outcome) ==
     LET good == batch[c][1].content \in Good
         rest == Tail(batch[c])
     IN /\ pc[c] = "move" /\ f = batch[c][1].file
-       /\ outcome = IF f \in stale[c] THEN "unstable" ELSE IF good THEN "accepted" ELSE "rejected"
-       /\ where' = IF outcome = "unstable" THEN where ELSE [where EXCEPT ![f] = {outcome}]
-       \* A file that was bad, and replaced after a crash, leaves no sidecar behind.
-       /\ sidecar' = IF outcome = "accepted" THEN sidecar \ {f} ELSE sidecar
+       /\ outcome = IF f \in stale[c] THEN "replaced" ELSE "moved"
+       /\ where' = IF outcome = "replaced" THEN where
+                   ELSE [where EXCEPT ![f] = IF good THEN {"accepted"} ELSE {"rejected"}]
+       /\ sidecar' = IF outcome = "moved" /\ ~good THEN sidecar ELSE [sidecar EXCEPT ![f] = "none"]
        /\ batch' = [batch EXCEPT ![c] = rest]
        /\ stale' = [stale EXCEPT ![c] = @ \ {f}]
        /\ pc' = [pc EXCEPT ![c] = Settle(rest, todo[c])]
@@ -191,11 +200,11 @@ Release(c) ==
     /\ UNCHANGED <<files, rows, lockfile, todo, batch, stale>>
 
 System(c) ==
-    \/ Acquire(c) \/ Busy(c) \/ RefuseLock(c) \/ List(c) \/ Commit(c) \/ Release(c)
+    \/ TryLock(c) \/ List(c) \/ Commit(c) \/ Release(c)
     \/ \E f \in Files :
         \/ Open(c, f) \/ WriteSidecar(c, f)
         \/ \E o \in {"good", "bad", "unstable"} : Verify(c, f, o)
-        \/ \E o \in {"accepted", "rejected", "unstable"} : Move(c, f, o)
+        \/ \E o \in {"moved", "replaced"} : Move(c, f, o)
 
 -----------------------------------------------------------------------------
 (* Environment: producers, and everything that fails.                      *)
@@ -206,11 +215,13 @@ Publish(f, k) ==
     /\ content' = [content EXCEPT ![f] = k]
     /\ UNCHANGED <<sidecar, rows, lockfile, holder, pc, todo, batch, stale>>
 
+\* The producer renames another file to the same name.
 Replace(f, k) ==
     /\ "incoming" \in where[f]
     /\ content' = [content EXCEPT ![f] = k]
     /\ stale' = [c \in Consumers |-> IF f \in FilesOf(batch[c]) THEN stale[c] \cup {f} ELSE stale[c]]
-    /\ UNCHANGED <<where, sidecar, rows, lockfile, holder, pc, todo, batch>>
+    /\ sidecar' = [sidecar EXCEPT ![f] = IF @ = "fits" THEN "misfits" ELSE @]
+    /\ UNCHANGED <<where, rows, lockfile, holder, pc, todo, batch>>
 
 \* SIGKILL at any boundary; the kernel releases the lock, another process takes the place.
 Crash(c) ==
@@ -253,7 +264,7 @@ FairList    == \A c \in Consumers : WF_vars(List(c))
 FairOpen    == \A c \in Consumers : WF_vars(\E f \in Files : Open(c, f))
 FairVerify  == \A c \in Consumers : WF_vars(\E f \in Files, o \in {"good", "bad", "unstable"} : Verify(c, f, o))
 FairSidecar == \A c \in Consumers : WF_vars(\E f \in Files : WriteSidecar(c, f))
-FairMove    == \A c \in Consumers : WF_vars(\E f \in Files, o \in {"accepted", "rejected", "unstable"} : Move(c, f, o))
+FairMove    == \A c \in Consumers : WF_vars(\E f \in Files, o \in {"moved", "replaced"} : Move(c, f, o))
 \* A busy store is retried within its own deadline.
 FairCommit  == \A c \in Consumers : WF_vars(Commit(c))
 \* Release stands in a finally.
@@ -265,8 +276,8 @@ Fairness == /\ FairAcquire /\ FairList /\ FairOpen /\ FairVerify /\ FairSidecar 
 -----------------------------------------------------------------------------
 (* Safety.                                                                 *)
 
-\* SPOOL-1: at most one consumer is inside a pass, and it is the one that holds the lock.
-SingleConsumer == \A c \in Consumers : pc[c] # "idle" => holder = c
+\* SPOOL-1: at most one consumer is inside a pass.
+SingleConsumer == Cardinality({c \in Consumers : pc[c] # "idle"}) <= 1
 
 \* SPOOL-2: every published file is in exactly one folder, no other file is in any.
 NoLoss == \A f \in Files : Cardinality(where[f]) = (IF content[f] = Nothing THEN 0 ELSE 1)
@@ -281,20 +292,20 @@ OneRowPerContent == \A k \in DOMAIN rows : rows[k] <= 1
 OnlyGoodIsStored == \A k \in DOMAIN rows : rows[k] > 0 => k \in Good
 
 \* SPOOL-6: a rejected file is bad and has a sidecar.
-RejectedIsExplained == \A f \in Files : "rejected" \in where[f] => f \in sidecar /\ content[f] \in Bad
+RejectedIsExplained == \A f \in Files : "rejected" \in where[f] => sidecar[f] = "fits" /\ content[f] \in Bad
 
 \* SPOOL-7: a sidecar belongs to a rejected file, or to one on its way that a crash may have stopped.
-SidecarHasItsFile == \A f \in sidecar : where[f] \in {{"rejected"}, {"incoming"}}
+SidecarHasItsFile == \A f \in Files : sidecar[f] # "none" => where[f] \in {{"rejected"}, {"incoming"}}
 
-\* SPOOL-8: a free consumer holds no lock, so whoever dies has released it.
-CrashReleasesLock == \A c \in Consumers : holder = c => pc[c] # "idle"
+\* SPOOL-8: who is inside a pass holds the lock, and who is not, dead or done, has released it.
+LockMeansInside == \A c \in Consumers : (holder = c) <=> (pc[c] # "idle")
 
-\* SPOOL-10: a good file is never quarantined and keeps its content while it moves.
+\* SPOOL-10: what was accepted is good, and stays with its content where it is; so does what was rejected.
 SettledIsFinal == [][\A f \in Files : where[f] \in {{"accepted"}, {"rejected"}}
                         => where'[f] = where[f] /\ content'[f] = content[f]]_vars
 
 Safety == /\ TypeOK /\ SingleConsumer /\ NoLoss /\ AcceptedIsStored /\ OneRowPerContent /\ OnlyGoodIsStored
-          /\ RejectedIsExplained /\ SidecarHasItsFile /\ CrashReleasesLock
+          /\ RejectedIsExplained /\ SidecarHasItsFile /\ LockMeansInside
 
 -----------------------------------------------------------------------------
 (* Liveness: once faults and replacements have ended.                      *)

@@ -1,0 +1,85 @@
+"""``python -m conformance``: every protocol, in one table.
+
+``python -m conformance models [--pin]`` runs TLC on everything in ``models/manifest.toml``;
+``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from conformance import protocols
+from conformance.engine.manifest import check_all, load_manifest, pin
+from conformance.engine.replay import Divergence
+
+MANIFEST = Path(__file__).parent.parent / "models" / "manifest.toml"
+
+
+def run_models(console: Console, *, repin: bool) -> int:
+    """Run TLC on all models; the number of runs that differ from what is pinned."""
+    if repin:
+        pin(MANIFEST, load_manifest(MANIFEST))
+    started, bad, count = time.monotonic(), 0, 0
+    for verdict in check_all(MANIFEST):
+        count += 1
+        bad += bool(verdict.differences)
+        run = verdict.run
+        says = f"fails {run.violated}" if run.violated else "holds"
+        seconds = f"{verdict.result.seconds:5.1f} s" if verdict.result else ""
+        mark = "[red]differs[/]" if verdict.differences else "[green]ok[/]"
+        console.print(
+            f"{mark} {run.cfg} ({run.kind}): {says}, {run.distinct} states {seconds}", highlight=False
+        )
+        for difference in verdict.differences:
+            console.print(f"    {difference}", markup=False, highlight=False)
+    console.print(f"{count} runs, {bad} differ, {time.monotonic() - started:.0f} s")
+    return bad
+
+
+def run_protocols(console: Console, names: list[str], path: str | None) -> int:
+    """Drive protocols through the code and print what was driven; the number of those that are incomplete."""
+    if path is not None:
+        with protocols.replay(names[0]) as replay:
+            replay.path([int(number) for number in path.split(",") if number != "-"])
+        console.print("the path goes as the model says")
+        return 0
+    table = Table(title="conformance")
+    for column in protocols.Report.COLUMNS:
+        table.add_column(column, justify="right" if column != "protocol" else "left")
+    bad = 0
+    for name in names:
+        report = protocols.run(name, say=lambda text: console.print(text, highlight=False, markup=False))
+        table.add_row(*report.cells())
+        bad += not report.complete
+    console.print(table)
+    return bad
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 only when everything that is required was done and came out right."""
+    parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", *protocols.NAMES])
+    parser.add_argument(
+        "--pin", action="store_true", help="models: write the results of today into the manifest"
+    )
+    parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
+    chosen = parser.parse_args(arguments)
+    console = Console(width=None if sys.stdout.isatty() else 150)
+    try:
+        if chosen.what == "models":
+            return min(1, run_models(console, repin=chosen.pin))
+        names = list(protocols.NAMES) if chosen.what == "all" else [chosen.what]
+        return min(1, run_protocols(console, names, chosen.path))
+    except Divergence as error:
+        console.print(str(error), markup=False, highlight=False)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""The list of all runs of all models, with the result that each must have.
+
+``models/manifest.toml`` pins for every cfg the outcome, the property that fails, the numbers of generated and
+distinct states, the depth, and a digest of the modules and the cfg. A run that differs in any of these fails, and
+so does a cfg that is not listed: a model that silently became smaller is the usual way to a green result.
+A run of the kind ``graph`` also pins the committed corpus of its labelled graph, which must come out again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+from .graph import Graph, from_dot, load, save, to_text
+from .tlc import Outcome, Result, Tlc, TlcError
+
+__all__ = [
+    "Kind",
+    "ManifestError",
+    "Run",
+    "Verdict",
+    "check_all",
+    "corpus_of",
+    "digest",
+    "load_manifest",
+    "pin",
+]
+
+KINDS = ("graph", "safety", "liveness", "legacy", "non-property", "unfair", "witness")
+MUST_FAIL = frozenset({"legacy", "non-property", "unfair", "witness"})
+
+
+class ManifestError(ValueError):
+    """The manifest itself is wrong: a cfg is missing, listed twice, or has no expectation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run and what it must give. Paths are relative to the folder of the manifest."""
+
+    cfg: str
+    module: str
+    kind: str
+    outcome: str
+    violated: str = ""
+    generated: int = 0
+    distinct: int = 0
+    depth: int = 0
+    sha256: str = ""
+    budget_s: float = 60.0
+    aids: tuple[str, ...] = ()
+    states: int = 0
+    edges: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a run gave, and every difference from what it must give."""
+
+    run: Run
+    result: Result | None
+    differences: tuple[str, ...]
+
+
+def digest(folder: Path, run: Run) -> str:
+    """Over the cfg and every module of the folder that the module extends, directly or not."""
+    sum_ = hashlib.sha256()
+    pending, seen = [Path(run.module).stem], set[str]()
+    home = (folder / run.module).parent
+    while pending:
+        path = home / f"{pending.pop()}.tla"
+        if path.name in seen or not path.is_file():
+            continue
+        seen.add(path.name)
+        text = path.read_text()
+        sum_.update(f"{path.name}\0{text}\0".encode())
+        for names in re.findall(r"^EXTENDS ([\w, ]+)", text, re.MULTILINE):
+            pending += sorted(names.replace(",", " ").split())
+    sum_.update((folder / run.cfg).read_bytes())
+    return sum_.hexdigest()
+
+
+def load_manifest(path: Path) -> list[Run]:
+    """The runs, checked against the folder. Raises :class:`ManifestError`."""
+    with path.open("rb") as source:
+        entries = tomllib.load(source).get("run", [])
+    runs = [Run(**{**entry, "aids": tuple(entry.get("aids", ()))}) for entry in entries]
+    listed = [run.cfg for run in runs]
+    present = {str(cfg.relative_to(path.parent)) for cfg in path.parent.rglob("*.cfg")}
+    if wrong := sorted(present - set(listed)):
+        raise ManifestError(f"not in {path.name}: {', '.join(wrong)}")
+    if wrong := sorted(set(listed) - present):
+        raise ManifestError(f"in {path.name} without a cfg: {', '.join(wrong)}")
+    if len(set(listed)) != len(listed):
+        raise ManifestError(f"a cfg is listed twice in {path.name}")
+    for run in runs:
+        if run.kind not in KINDS:
+            raise ManifestError(f"{run.cfg}: unknown kind {run.kind!r}")
+        if run.kind in MUST_FAIL and (run.outcome == Outcome.OK or not run.violated):
+            raise ManifestError(f"{run.cfg}: a {run.kind} run must name the property that fails")
+    if not runs:
+        raise ManifestError(f"{path.name} lists no run")
+    return runs
+
+
+def corpus_of(folder: Path, run: Run) -> Path:
+    """Where the committed graph of a run of the kind ``graph`` is."""
+    return (folder / run.cfg).with_suffix(".graph.xz")
+
+
+def _property_of(folder: Path, run: Run) -> str:
+    """TLC 2.15 does not say which temporal property failed, so such a cfg must list exactly one."""
+    text = (folder / run.cfg).read_text()
+    found = re.search(r"^PROPERT(?:Y|IES)\s+(.*)\Z", text, re.MULTILINE | re.DOTALL)
+    names: list[str] = found[1].split() if found else []
+    if len(names) != 1:
+        raise TlcError(f"{run.cfg} lists {len(names)} temporal properties; a liveness failure must name one")
+    return names[0]
+
+
+def _measure(tlc: Tlc, folder: Path, run: Run) -> tuple[Run, Result, Graph | None]:
+    """``run`` with what it gives now in place of what is pinned."""
+    with tempfile.TemporaryDirectory(prefix="graph-") as scratch:
+        dump = Path(scratch) / "dump.dot" if run.kind == "graph" else None
+        result = tlc.run(folder / run.module, folder / run.cfg, timeout_s=run.budget_s * 5, dump=dump)
+        graph = from_dot(dump.read_text(), aids=run.aids) if dump else None
+    violated = result.violated or (_property_of(folder, run) if result.outcome is Outcome.LIVENESS else "")
+    found = replace(
+        run,
+        outcome=str(result.outcome),
+        violated=violated,
+        generated=result.generated,
+        distinct=result.distinct,
+        depth=result.depth,
+        sha256=digest(folder, run),
+        states=len(graph.states) if graph else 0,
+        edges=len(graph.edges) if graph else 0,
+    )
+    return found, result, graph
+
+
+def _check(tlc: Tlc, folder: Path, run: Run) -> Verdict:
+    try:
+        found, result, graph = _measure(tlc, folder, run)
+    except TlcError as error:
+        return Verdict(run, None, (str(error),))
+    differences = [
+        f"{item.name}: pinned {getattr(run, item.name)!r}, found {getattr(found, item.name)!r}"
+        for item in fields(Run)
+        if getattr(run, item.name) != getattr(found, item.name)
+    ]
+    if graph is not None:
+        corpus = corpus_of(folder, run)
+        if not corpus.is_file():
+            differences.append(f"{corpus.name} is missing")
+        elif to_text(load(corpus)) != to_text(graph):
+            differences.append(f"{corpus.name} is not the graph that TLC finds")
+    return Verdict(run, result, tuple(differences))
+
+
+def check_all(manifest: Path, *, tlc: Tlc | None = None, parallel: int = 2) -> Iterator[Verdict]:
+    """The verdicts of all runs, in the order of the manifest, as they become known."""
+    runs = load_manifest(manifest)
+    runner = tlc or Tlc()
+    with ThreadPoolExecutor(parallel) as pool:
+        yield from pool.map(lambda run: _check(runner, manifest.parent, run), runs)
+
+
+def pin(manifest: Path, runs: Sequence[Run], *, parallel: int = 2) -> None:
+    """Write the manifest anew with what the runs give now, and the corpora beside it. For reviewed changes."""
+    lines = ["# The runs of all models and their results, written by `python -m conformance models --pin`."]
+    runner = Tlc()
+    with ThreadPoolExecutor(parallel) as pool:
+        for found, _, graph in pool.map(lambda run: _measure(runner, manifest.parent, run), runs):
+            if graph is not None:
+                save(graph, corpus_of(manifest.parent, found))
+            lines += ["", "[[run]]", *_toml(found)]
+    manifest.write_text("\n".join([*lines, ""]))
+    load_manifest(manifest)
+
+
+def _toml(run: Run) -> Iterator[str]:
+    for item in fields(Run):
+        value = getattr(run, item.name)
+        if isinstance(value, tuple):
+            value = list(value)
+        if value not in (item.default, []):
+            yield f"{item.name} = {json.dumps(value)}"
