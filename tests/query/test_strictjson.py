@@ -88,7 +88,7 @@ def test_the_number_of_values_has_a_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 5_000_000, '{"a":' * 1_000_000, "[]," * 1_000_000, '"' + "\\" * 3_000_001]
+    "text", ["[" * 5_000_000, '{"a":' * 1_000_000, "[]," * 100_000, '"' + "\\" * 3_000_001]
 )
 def test_depth_and_length_never_reach_the_parser(text: str) -> None:
     assert refusal(text) in (Reason.TOO_LARGE, Reason.JSON)

@@ -32,14 +32,13 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
     """
     limits = limits or Limits()
     limits.hold("file", len(data))
-    suffix = name.rpartition(".")[2]
-    if suffix not in ("smt2", "json"):
+    if not name.endswith((".smt2", ".json")):
         raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither in .smt2 nor in .json")
     try:
         content = data.decode()
     except UnicodeDecodeError as error:
         raise AdmissionError(Reason.ENCODING, f"not UTF-8: {error.reason} at byte {error.start}") from None
-    if suffix == "smt2":
+    if name.endswith(".smt2"):
         return parse_smt2(content, limits)
     return (parse_envelope(load_object(content, limits), limits),)
 

@@ -154,7 +154,7 @@ class _Graph:
             at = todo[-1]
             missing = [child for child in self._nodes[at].children if child not in self._lowered]
             if missing:
-                todo += missing
+                todo += reversed(missing)
                 continue
             if at not in self._lowered:
                 self._lowered[at] = self._lower(at, self._nodes[at])
