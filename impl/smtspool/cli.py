@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import signal
 import sqlite3
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, nullcontext
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
@@ -26,10 +24,10 @@ from rich.progress import track
 from rich.table import Table
 
 from smtspool import __version__, service
-from smtspool.errors import InfrastructureError, MisuseError, SmtspoolError
+from smtspool.errors import AdmissionError, InfrastructureError, MisuseError, Reason, SmtspoolError
 from smtspool.query import definitions
 from smtspool.spool import Spool
-from smtspool.store import Result, Store
+from smtspool.store import Counts, Result, Store
 
 __all__ = ["Exit", "app", "main"]
 
@@ -70,19 +68,25 @@ Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds 
 
 def main() -> None:
     """Run a command; every error becomes a sentence on stderr and an exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
     try:
         app()
     except SmtspoolError as error:
         infrastructure = isinstance(error, InfrastructureError)
         _exit(str(error), Exit.INFRASTRUCTURE if infrastructure else Exit.MISUSE)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough (`| head`). Python must not complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, sqlite3.Error) as error:
         _exit(str(error), Exit.INFRASTRUCTURE)
     except Exception:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
         traceback.print_exc()
         _exit("a defect of smtspool; please report it with the lines above", Exit.DEFECT)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """First signal: unwind, so that temporary folders and helpers go. Second: the kernel's way."""
+    for again in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, signal.SIG_DFL)
+    sys.exit(128 + number)
 
 
 def _exit(message: str, code: Exit) -> None:
@@ -127,10 +131,21 @@ def solve(
 ) -> None:
     """Answer each query of the FILEs: sat, unsat or unknown; every sat is confirmed by a second engine."""
     settings, _ = service.load(flags={"engines": engine, "timeout_ms": _timeout_ms(timeout), "jobs": jobs})
-    code = Exit.DONE
-    for solved in service.solve_scripts(((str(path), path.read_bytes()) for path in files), settings):
-        code = max(code, _print_solved(solved, several=len(files) > 1, model=model, as_json=as_json))
+    code = 0
+    scripts = ((str(path), _content(path)) for path in files)
+    with closing(service.solve_scripts(scripts, settings)) as answers:
+        for solved in answers:
+            printed = _print_solved(solved, several=len(files) > 1, model=model, as_json=as_json)
+            # Bad input outweighs an unknown answer: somebody has to do something about it.
+            code = printed if printed is Exit.MISUSE else (code or printed)
     raise typer.Exit(code)
+
+
+def _content(path: Path) -> bytes | AdmissionError:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return AdmissionError(Reason.UNREADABLE, f"cannot be read: {error.strerror}")
 
 
 def _print_solved(solved: service.Solved, *, several: bool, model: bool, as_json: bool) -> Exit:
@@ -198,10 +213,16 @@ def serve(
     timeout: Timeout = None,
     metrics_port: Annotated[int | None, typer.Option(help="Prometheus metrics on localhost.")] = None,
     log_format: Annotated[str | None, typer.Option(help="text or json.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Record every protocol action, one JSON line each.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every answer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Admit and solve until stopped. SIGINT or SIGTERM drains; a second one stops at once."""
+    """Admit and solve until stopped. SIGINT or SIGTERM drains; a second one stops at once.
+
+    With --once the exit code is 3 if the campaign holds an unknown or an error.
+    """
     campaign = service.Campaign.open(directory)
     flags = {
         "jobs": jobs,
@@ -213,47 +234,21 @@ def serve(
     }
     settings, _ = service.load(campaign.root, flags=flags)
     service.log_to_stderr(settings.log_format, logging.DEBUG if verbose else logging.INFO)
-    with (
-        service.Service(campaign, settings, once=once) as running,
-        service.exposed(settings.metrics_port, running.open_store, running.health),
-    ):
-        signal_number = _run_until_signalled(running)
-    _report_end(campaign, as_json)
-    if signal_number is not None:
-        raise typer.Exit(128 + signal_number)
+    with service.collected_signals() as received:
+        with (
+            nullcontext() if trace is None else service.traced(trace),
+            service.Service(campaign, settings, once=once) as running,
+            service.exposed(settings.metrics_port, running.open_store, running.health),
+        ):
+            service.run_until_signalled(running, received)
+        counts = _report_end(campaign, as_json)
+    if received:
+        raise typer.Exit(128 + received[0])
+    if counts.done > counts.sat + counts.unsat:
+        raise typer.Exit(Exit.UNANSWERED)
 
 
-def _run_until_signalled(running: service.Service) -> int | None:
-    """Wait for the end of a `--once` run or for a signal; returns the signal."""
-    received: list[int] = []
-    arrived = threading.Event()
-
-    def receive(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        arrived.set()
-        if len(received) > 1:
-            running.stop()
-
-    with _handling((signal.SIGINT, signal.SIGTERM), receive):
-        while not arrived.is_set():
-            if running.join(timeout_s=0.2):
-                return None
-        logging.getLogger("smtspool").info("draining; send the signal again to stop at once")
-        running.drain()
-    return received[0]
-
-
-@contextmanager
-def _handling(signals: tuple[signal.Signals, ...], handler: Any) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in signals}
-    try:
-        yield
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)
-
-
-def _report_end(campaign: service.Campaign, as_json: bool) -> None:
+def _report_end(campaign: service.Campaign, as_json: bool) -> Counts:
     with Store.open(campaign.store) as store:
         now = service.snapshot(campaign, store)
     if as_json:
@@ -264,6 +259,7 @@ def _report_end(campaign: service.Campaign, as_json: bool) -> None:
             f"{counts.done} answered: {counts.sat} sat, {counts.unsat} unsat, {counts.unknown} unknown, "
             f"{counts.error} error; {counts.open} open"
         )
+    return now.counts
 
 
 @app.command(epilog="Examples: smtspool status campaign · smtspool status campaign --json | jq .counts")
@@ -359,14 +355,33 @@ class _Rows:
             self._console.print(self._table)
 
 
-@app.command(epilog="Example: smtspool retry campaign 3f2a...")
-def retry(directory: Dir, queries: Annotated[list[str], typer.Argument(metavar="QUERY...")]) -> None:
+@app.command(epilog="Example: smtspool retry campaign 3f2a")
+def retry(
+    directory: Dir,
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids, or the starts of ids.")],
+) -> None:
     """Put queries that ended as unknown or error back into the queue."""
     campaign = service.Campaign.open(directory)
     with Store.open(campaign.store) as store:
-        refused = [query for query in queries if not store.retry(query)]
-    if refused:
-        raise MisuseError(f"not ended as unknown or error, or not known: {', '.join(refused)}")
+        ended = [result.query_id for result in store.results() if not result.answer.status.definite]
+        chosen = {query: [known for known in ended if known.startswith(query)] for query in queries}
+        missing = [query for query, found in chosen.items() if not found]
+        if missing:
+            raise MisuseError(f"no query that ended as unknown or error: {', '.join(missing)}")
+        reopened = sum(store.retry(known) for known in set().union(*chosen.values()))
+    print(f"{reopened} put back")
+
+
+@app.command(epilog="Examples: smtspool republish campaign · smtspool republish campaign --all")
+def republish(
+    directory: Dir,
+    everything: Annotated[bool, typer.Option("--all", help="All files, to create out/ anew.")] = False,
+) -> None:
+    """Have result files that were given up written again by the next `serve`."""
+    campaign = service.Campaign.open(directory)
+    with Store.open(campaign.store) as store:
+        due = store.republish() if everything else store.revive_publications()
+    print(f"{due} to be written")
 
 
 @app.command(epilog="Example: smtspool fsck campaign && echo all is well")

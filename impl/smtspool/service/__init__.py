@@ -8,7 +8,9 @@ from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
 from .publisher import export_inputs, result_document
 from .service import Service
+from .signals import collected_signals, run_until_signalled
 from .status import Snapshot, screen, snapshot
+from .trace import traced
 
 __all__ = [
     "Campaign",
@@ -18,6 +20,7 @@ __all__ = [
     "Solved",
     "Source",
     "check",
+    "collected_signals",
     "default_toml",
     "export_inputs",
     "exposed",
@@ -25,7 +28,9 @@ __all__ = [
     "log_to_stderr",
     "result_document",
     "run_demo",
+    "run_until_signalled",
     "screen",
     "snapshot",
     "solve_scripts",
+    "traced",
 ]

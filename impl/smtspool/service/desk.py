@@ -34,16 +34,19 @@ class Desk:
         self.answered = threading.Condition()
 
     def hold(self, leases: Iterable[Lease]) -> None:
+        """Have these renewed from now on."""
         with self._lock:
             for lease in leases:
                 self._held[lease.key] = (lease, Cancellation())
 
     def drop(self, leases: Iterable[Lease]) -> None:
+        """These have ended; unknown ones are no matter."""
         with self._lock:
             for lease in leases:
                 self._held.pop(lease.key, None)
 
     def held(self) -> list[Lease]:
+        """A copy."""
         with self._lock:
             return [lease for lease, _ in self._held.values()]
 
@@ -57,6 +60,7 @@ class Desk:
         self._cancel((lease.key for lease in leases), CancelReason.LEASE_LOST)
 
     def cancel_all(self, reason: CancelReason) -> None:
+        """Stop solving everything."""
         with self._lock:
             keys = list(self._held)
         self._cancel(keys, reason)

@@ -39,8 +39,8 @@ class Heartbeat:
 
     def close(self) -> None:
         if self._store is not None:
-            self._telemetry.flush(self._store)
-            self._store.close()
+            with self._store as store:
+                self._telemetry.flush(store)
 
     def step(self) -> float:
         """One beat; returns the pause before the next, in seconds."""

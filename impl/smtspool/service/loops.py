@@ -2,8 +2,8 @@
 
 A service is a handful of :class:`Loop` threads. Each repeats one step. An infrastructure error (disk
 full, database locked, a fork refused) is counted, logged, and tried again after a capped exponential
-delay; it never ends the service. Any other exception is a defect: it is kept as the service's fatal
-error and everything stops, because going on would hide it.
+delay; it never ends the service. Any other exception is a defect: it is reported once, kept as the
+service's fatal error, and everything stops, because going on would hide it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,17 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from smtspool.errors import InfrastructureError
 
-__all__ = ["FINISHED", "Health", "Loop", "backoff_seconds"]
+__all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "Loop", "backoff_seconds"]
 
 log = logging.getLogger("smtspool")
+
+# What the machine does to us, as opposed to what we do to ourselves.
+MACHINE_FAILURES = (InfrastructureError, OSError, sqlite3.Error)
 
 # What a step returns when it will never have anything to do again.
 FINISHED = None
@@ -46,7 +50,7 @@ class Health:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ailing: dict[str, Ailment] = {}
-        self._fatal: BaseException | None = None
+        self._fatal: Exception | None = None
 
     def failed(self, loop: str, error: Exception) -> int:
         """Count one more failure of ``loop`` in a row and return how many there are."""
@@ -57,17 +61,20 @@ class Health:
             return ailment.failures
 
     def recovered(self, loop: str) -> None:
+        """A step of ``loop`` succeeded."""
         if loop in self._ailing:
             with self._lock:
                 self._ailing.pop(loop, None)
             log.info("%s works again", loop)
 
-    def fatal(self, error: BaseException) -> None:
+    def fatal(self, error: Exception) -> None:
+        """Keep the first defect."""
         with self._lock:
             self._fatal = self._fatal or error
 
     @property
-    def fatal_error(self) -> BaseException | None:
+    def fatal_error(self) -> Exception | None:
+        """The defect that ended the service, if one did."""
         return self._fatal
 
     def ailing(self) -> dict[str, Ailment]:
@@ -80,8 +87,9 @@ class Loop(threading.Thread):
     """Repeat ``step`` until it returns FINISHED or ``stop`` is set.
 
     ``step()`` returns how many seconds may pass before it is needed again (0: at once); setting :attr:`wake`
-    shortens the wait. ``leave()`` runs on the same thread at the end, whatever happened, so that what the
-    thread opened (its database connection, its solvers) is closed by its owner.
+    shortens that, :meth:`hurry` shortens a back-off too. ``leave()`` runs on the same thread at the end,
+    whatever happened, so that what the thread opened (its database connection, its solvers) is closed by
+    its owner. ``defect(error)`` is told of an error that is no failure of the machine.
     """
 
     def __init__(
@@ -91,39 +99,52 @@ class Loop(threading.Thread):
         *,
         stop: threading.Event,
         health: Health,
+        defect: Callable[[Exception], None],
         leave: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name=name)
+        self.wake = threading.Event()
+        self._hurried = threading.Event()
         self._step = step
         self._stop_event = stop
-        self.wake = threading.Event()
         self._health = health
+        self._defect = defect
         self._leave = leave
 
     def run(self) -> None:
         try:
-            try:
+            with ExitStack() as stack:
+                stack.callback(self._close)
                 self._repeat()
-            finally:
-                self._leave()
         except Exception as error:  # the boundary of the thread: kept, and it ends the service
             log.exception("%s failed; this is a defect of smtspool, please report it", self.name)
-            self._health.fatal(error)
-            self._stop_event.set()
+            self._defect(error)
+
+    def hurry(self) -> None:
+        """Take the next step now, even from a back-off."""
+        self._hurried.set()
+        self.wake.set()
 
     def _repeat(self) -> None:
         while not self._stop_event.is_set():
             self.wake.clear()
+            self._hurried.clear()
             try:
                 pause = self._step()
-            except (InfrastructureError, OSError, sqlite3.Error) as error:
-                failures = self._health.failed(self.name, error)
-                pause = backoff_seconds(failures)
+            except MACHINE_FAILURES as error:
+                pause = backoff_seconds(self._health.failed(self.name, error))
                 log.warning("%s: %s (try again in %.1f s)", self.name, error, pause)
-                self._stop_event.wait(pause)
+                self._hurried.wait(pause)
                 continue
             self._health.recovered(self.name)
             if pause is FINISHED:
                 return
             if pause > 0:
                 self.wake.wait(pause)
+
+    def _close(self) -> None:
+        try:
+            self._leave()
+        except MACHINE_FAILURES as error:
+            # Nothing is lost by it: what is leased goes back with the owner, what was counted was a beat.
+            log.warning("%s: while it ended: %s", self.name, error)

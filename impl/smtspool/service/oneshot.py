@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ from pathlib import Path
 from smtspool.errors import AdmissionError
 from smtspool.query import Answer, Query, parse_file
 from smtspool.solve import CancelReason
-from smtspool.store import Store
+from smtspool.store import Patience, Store
 
 from .config import Settings
 from .desk import Desk
@@ -26,6 +26,9 @@ __all__ = ["Solved", "check", "solve_scripts"]
 # Long enough that no lease expires while its worker thread is alive.
 LEASE_SECONDS = 24 * 3600.0
 POLL_SECONDS = 0.2
+
+# A name and its content, or why it could not be read.
+Script = tuple[str, bytes | AdmissionError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,19 @@ def check(
     return answers
 
 
-def solve_scripts(scripts: Iterable[tuple[str, bytes]], settings: Settings) -> Iterator[Solved]:
-    """Solve (name, content) pairs; results come in the order of the scripts and of their ``check-sat``\\ s.
+def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[Solved, None, None]:
+    """Solve scripts; results come in the order of the scripts and of their ``check-sat``\\ s.
 
-    Equal queries, and queries equal up to names, are solved once.
+    Equal queries, and queries equal up to names, are solved once. Close the iterator to stop early. Raises
+    InfrastructureError if no engine works.
     """
     asked: list[Solved] = []
     queries: list[Query] = []
-    for name, data in scripts:
+    for name, content in scripts:
         try:
-            parsed = parse_file(Path(name).name, data)
+            if isinstance(content, AdmissionError):
+                raise content
+            parsed = parse_file(Path(name).name, content)
         except AdmissionError as refusal:
             asked.append(Solved(name, 0, None, None, refusal))
             continue
@@ -81,7 +87,7 @@ def solve_scripts(scripts: Iterable[tuple[str, bytes]], settings: Settings) -> I
             if one.query is None:
                 yield one
             else:
-                yield Solved(one.script, one.number, one.query, _await(store, desk, health, one.query.id))
+                yield replace(one, answer=_await(store, desk, health, one.query.id))
 
 
 @contextmanager
@@ -89,19 +95,30 @@ def _solving(store: Store, settings: Settings, desk: Desk, health: Health) -> It
     """Workers on ``store`` until the block ends; all their queries are there already."""
     stop = threading.Event()
     desk.admitted_all.set()
-    settings = replace(settings, lease_seconds=LEASE_SECONDS)
+    # Results are printed in the order of the scripts, so they are solved in that order.
+    settings = replace(settings, lease_seconds=LEASE_SECONDS, order="fifo")
+    patience = Patience(attempts=settings.max_attempts, deaths=settings.max_deaths)
     with store.register() as owner, Fleet(settings) as fleet:
-        loops = []
+        loops: list[Loop] = []
         for number in range(1, settings.jobs + 1):
             worker = Worker(
                 owner.name,
                 settings,
                 desk,
-                open_store=partial(Store.open, store.directory),
+                open_store=partial(Store.open, store.directory, patience=patience),
                 open_portfolio=fleet.portfolio,
                 committed=lambda: None,
             )
-            loops.append(Loop(f"worker-{number}", worker.step, stop=stop, health=health, leave=worker.close))
+            loops.append(
+                Loop(
+                    f"worker-{number}",
+                    worker.step,
+                    stop=stop,
+                    health=health,
+                    defect=health.fatal,
+                    leave=worker.close,
+                )
+            )
         try:
             for loop in loops:
                 loop.start()
@@ -111,8 +128,9 @@ def _solving(store: Store, settings: Settings, desk: Desk, health: Health) -> It
             stop.set()
             desk.cancel_all(CancelReason.USER)
             for loop in loops:
-                loop.wake.set()
-                loop.join()
+                if loop.ident is not None:
+                    loop.hurry()
+                    loop.join()
 
 
 def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:

@@ -5,6 +5,7 @@
     with Service(Campaign.open(path), settings) as service:
         ...
         service.drain()
+        service.join()
 
 Threads, each owning what it opens: ``admission`` (spool to store), ``worker-N`` (claim, race, commit),
 ``heartbeat`` (renew leases, release those of dead owners), ``publication`` (outbox to files). Several
@@ -39,6 +40,9 @@ __all__ = ["Service"]
 
 log = logging.getLogger("smtspool")
 
+# How often join() looks whether the time for draining is over.
+JOIN_SECONDS = 0.2
+
 
 class Service:
     """All threads of one service process over one campaign; they start when it is entered.
@@ -46,17 +50,27 @@ class Service:
     With ``once`` it ends by itself: the spool is empty, every query has a result, every result is published.
     Otherwise :meth:`drain` ends it in order and :meth:`stop` at once; either way what is not answered goes
     back to the queue, and when the ``with`` block ends no thread, process, lock or descriptor is left.
-    A Service belongs to the thread that enters it, :meth:`drain` and :meth:`stop` to any.
+    Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist.
+    A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any.
     """
 
-    def __init__(self, campaign: Campaign, settings: Settings, *, once: bool = False) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        settings: Settings,
+        *,
+        once: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.campaign = campaign
         self.settings = settings
         self.health = Health()
         self.desk = Desk()
         self.telemetry = Telemetry()
         self._once = once
+        self._clock = clock
         self._halt = threading.Event()
+        self._drained_by: float | None = None  # when drain() becomes stop()
         self._resources = ExitStack()
         self._workers: list[Loop] = []
         self._others: list[Loop] = []
@@ -100,6 +114,7 @@ class Service:
                 open_store=self.open_store,
                 open_portfolio=fleet.portfolio,
                 committed=publish.wake.set,
+                clock=self._clock,
             )
             for _ in range(self.settings.jobs)
         ]
@@ -117,7 +132,9 @@ class Service:
             open_store=self.open_store,
             admitted=self._wake_workers,
         )
-        heartbeat = Heartbeat(self.settings, self.desk, self.telemetry, open_store=self.open_store)
+        heartbeat = Heartbeat(
+            self.settings, self.desk, self.telemetry, open_store=self.open_store, clock=self._clock
+        )
         self._others = [
             self._loop("admission", admission.step, admission.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
@@ -127,10 +144,16 @@ class Service:
             loop.start()
 
     def _loop(self, name: str, step: Callable[[], float | None], leave: Callable[[], None]) -> Loop:
-        return Loop(name, step, stop=self._halt, health=self.health, leave=leave)
+        return Loop(
+            name, step, stop=self._halt, health=self.health, defect=self._stop_for_good, leave=leave
+        )
 
     def _loops(self) -> list[Loop]:
         return self._workers + self._others
+
+    def _stop_for_good(self, error: Exception) -> None:
+        self.health.fatal(error)
+        self.stop()
 
     def _end(self) -> None:
         self.stop()
@@ -141,42 +164,54 @@ class Service:
     # -- ending -----------------------------------------------------------------------------------------
 
     def join(self, timeout_s: float | None = None) -> bool:
-        """Wait until a ``once`` service has done everything; True if it has, False after ``timeout_s``.
+        """Wait until a ``once`` or draining service has done everything; False after ``timeout_s``.
 
-        Raises the error that stopped the service, if one did.
+        Turns :meth:`drain` into :meth:`stop` after ``drain_seconds``. Raises the error that stopped the
+        service, if one did.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        for loops, done in ((self._workers, self.desk.solved_all), (self._others[-1:], self._halt)):
+        deadline = float("inf") if timeout_s is None else self._clock() + timeout_s
+        publication = self._others[-1:]
+        for loops, done in ((self._workers, self.desk.solved_all), (publication, self._halt)):
             for loop in loops:
-                loop.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
-                if loop.is_alive():
+                if not self._joined(loop, deadline):
                     return False
-            done.set()
-            self._wake_all()
+            if not done.is_set():
+                done.set()
+                self._hurry_all()
         if self.health.fatal_error is not None:
             raise self.health.fatal_error
         return True
 
+    def _joined(self, loop: Loop, deadline: float) -> bool:
+        while loop.is_alive():
+            now = self._clock()
+            if self._drained_by is not None and now >= self._drained_by and not self._halt.is_set():
+                log.warning("not drained in time: what is being solved goes back to the queue")
+                self.stop()
+            if now >= deadline:
+                return False
+            loop.join(min(JOIN_SECONDS, deadline - now))
+        return True
+
     def drain(self) -> None:
-        """Claim nothing more; what is being solved may finish for ``drain_seconds``, then it goes back."""
+        """Admit and claim nothing more. What is being solved may finish, and be published, for
+        ``drain_seconds``; then it goes back. Does not wait: :meth:`join` does."""
+        if self._drained_by is None:
+            self._drained_by = self._clock() + self.settings.drain_seconds
         self.desk.draining.set()
-        self._wake_all()
-        deadline = time.monotonic() + self.settings.drain_seconds
-        for loop in self._workers:
-            loop.join(max(0.0, deadline - time.monotonic()))
-        self.stop()
+        self._hurry_all()
 
     def stop(self) -> None:
         """Cancel what is being solved and end every loop. Does not wait."""
         self.desk.draining.set()
         self._halt.set()
         self.desk.cancel_all(CancelReason.CLOSED)
-        self._wake_all()
+        self._hurry_all()
 
     def _wake_workers(self) -> None:
         for loop in self._workers:
             loop.wake.set()
 
-    def _wake_all(self) -> None:
+    def _hurry_all(self) -> None:
         for loop in self._loops():
-            loop.wake.set()
+            loop.hurry()

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 
 from smtspool.query import Answer, Status
-from smtspool.solve import CancelReason, FailureKind, Portfolio
+from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
 from smtspool.store import Lease, Order, Store
 
 from .config import Settings
 from .desk import Desk
-from .loops import FINISHED
+from .loops import FINISHED, MACHINE_FAILURES
 
 __all__ = ["Worker"]
 
@@ -26,12 +28,17 @@ log = logging.getLogger("smtspool")
 
 # Claimed at once: few enough that a killed service repeats little, many enough to share a transaction.
 CLAIM_LIMIT = 16
+# Of what is pending, one worker takes at most one part in this many per worker of its process.
+SHARES = 2
+# After a batch has taken this long, what is left of it goes back: a slow query keeps no others waiting.
+BATCH_SECONDS = 0.5
 # An answer waits at most this long for company in its commit.
 COMMIT_DELAY_SECONDS = 0.05
 
 
 class Worker:
-    """The step of one worker thread; see :meth:`step`."""
+    """The step of one worker thread; see :meth:`step`. Between steps it holds no leases, unless the store
+    refused to take them back: then the next step begins with that."""
 
     def __init__(
         self,
@@ -42,6 +49,7 @@ class Worker:
         open_store: Callable[[], Store],
         open_portfolio: Callable[[], Portfolio],
         committed: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._owner = owner
         self._settings = settings
@@ -50,9 +58,12 @@ class Worker:
         self._open_store = open_store
         self._open_portfolio = open_portfolio
         self._committed = committed
+        self._clock = clock
         self._store: Store | None = None
         self._portfolio: Portfolio | None = None
         self._affinity: str | None = None
+        self._unanswered: deque[Lease] = deque()
+        self._answered: list[tuple[Lease, Answer]] = []
 
     @property
     def store(self) -> Store:
@@ -67,70 +78,89 @@ class Worker:
         return self._portfolio
 
     def close(self) -> None:
-        for resource in (self._portfolio, self._store):
-            if resource is not None:
-                resource.close()
+        with ExitStack() as stack:
+            for resource in (self._store, self._portfolio):
+                if resource is not None:
+                    stack.callback(resource.close)
 
     def step(self) -> float | None:
         """Work through one batch of leases. Returns the pause before the next, in seconds."""
+        self._settle()
         if self._desk.draining.is_set():
             return FINISHED
-        leases = self.store.claim(
-            self._owner, self._settings.lease_seconds, CLAIM_LIMIT, self._order, self._affinity
-        )
+        # A worker without engines must not use up anybody's attempts.
+        portfolio = self.portfolio
+        leases = self._claim()
         if not leases:
             done = self._desk.admitted_all.is_set() and not self.store.counts().open
             return FINISHED if done else self._settings.poll_seconds
         self._desk.hold(leases)
+        self._unanswered.extend(leases)
         try:
-            self._work_through(leases)
+            self._work(portfolio)
         finally:
-            self._desk.drop(leases)
+            self._settle()
         return 0
 
-    def _work_through(self, leases: list[Lease]) -> None:
-        answers: list[tuple[Lease, Answer]] = []
-        waiting_since = 0.0
-        for position, lease in enumerate(leases):
-            if self._desk.draining.is_set():
-                self._commit(answers)
-                self.store.release(leases[position:])
-                return
-            answer = self._answer(lease)
+    def _claim(self) -> list[Lease]:
+        fair = self.store.counts().pending // (SHARES * self._settings.jobs)
+        limit = max(1, min(CLAIM_LIMIT, fair))
+        return self.store.claim(
+            self._owner, self._settings.lease_seconds, limit, self._order, self._affinity
+        )
+
+    def _work(self, portfolio: Portfolio) -> None:
+        """Answer what was claimed, until the batch has had its time."""
+        until = self._clock() + BATCH_SECONDS
+        commit_at = float("inf")
+        while self._unanswered and self._clock() < until and not self._desk.draining.is_set():
+            lease = self._unanswered[0]
+            answer = self._answer(portfolio, lease)
             if answer is None:
                 continue
-            waiting_since = waiting_since or time.monotonic()
-            answers.append((lease, answer))
-            if time.monotonic() - waiting_since > COMMIT_DELAY_SECONDS:
-                self._commit(answers)
-                waiting_since = 0.0
-        self._commit(answers)
+            self._unanswered.popleft()
+            self._answered.append((lease, answer))
+            now = self._clock()
+            commit_at = min(commit_at, now + COMMIT_DELAY_SECONDS)
+            if now >= commit_at:
+                self._commit()
+                commit_at = float("inf")
 
-    def _answer(self, lease: Lease) -> Answer | None:
-        """The verified answer to one leased query; None if the query was given back or lost."""
+    def _answer(self, portfolio: Portfolio, lease: Lease) -> Answer | None:
+        """The verified answer to one leased query; None if the lease has ended without one."""
         cancellation = self._desk.cancellation(lease)
         self._affinity = lease.affinity
-        if lease.reuse is not None:
-            reused = self._reuse(lease, lease.reuse)
-            if reused is not None:
-                return reused
-        limit_ms = self._settings.timeout_ms or lease.query.timeout_ms
-        answer = self.portfolio.solve(lease.query, timeout_s=limit_ms / 1e3, cancel=cancellation)
+        limit_s = (self._settings.timeout_ms or lease.query.timeout_ms) / 1e3
+        try:
+            if lease.reuse is not None:
+                reused = self._reuse(portfolio, lease, lease.reuse, limit_s, cancellation)
+                if reused is not None:
+                    return reused
+            answer = portfolio.solve(lease.query, timeout_s=limit_s, cancel=cancellation)
+        except MACHINE_FAILURES as error:
+            # Counted as an attempt: a query that always meets a failure must not hold up the others for good.
+            self._fail(lease, str(error), helper_died=False)
+            raise
         if not answer.status.definite and cancellation.reason is not None:
+            self._end(lease)
             if cancellation.reason is not CancelReason.LEASE_LOST:
                 self.store.release([lease])
             return None
         death = _death(answer)
         if death is not None:
-            self.store.fail(lease, answer.reason or "crashed", helper_died=True, stderr=death)
+            self._fail(lease, "every helper that was asked crashed", helper_died=True, stderr=death)
             return None
         return answer
 
-    def _reuse(self, lease: Lease, known: Answer) -> Answer | None:
+    def _reuse(
+        self, portfolio: Portfolio, lease: Lease, known: Answer, limit_s: float, cancel: Cancellation
+    ) -> Answer | None:
         """The answer of an equal form, a model checked on this query's own assertions; None if it fails."""
         if known.status is Status.UNSAT:
             return known
-        verdict = self.portfolio.verify(lease.query, known.model or {}, exclude_engine=known.engine)
+        verdict = portfolio.verify(
+            lease.query, known.model or {}, exclude_engine=known.engine, timeout_s=limit_s, cancel=cancel
+        )
         if verdict.confirmed:
             return replace(known, verified_by=verdict.engine)
         if verdict.confirmed is False:
@@ -138,24 +168,57 @@ class Worker:
             self.store.refute(lease)
         return None
 
-    def _commit(self, answers: list[tuple[Lease, Answer]]) -> None:
-        """Commit what is answered and empty the list."""
-        if not answers:
+    # -- ending leases ----------------------------------------------------------------------------------
+
+    def _fail(self, lease: Lease, reason: str, *, helper_died: bool, stderr: str = "") -> None:
+        log.warning("query %s: attempt %d failed: %s", lease.query.id, lease.attempts, reason)
+        self.store.fail(lease, reason, helper_died=helper_died, stderr=stderr)
+        self._end(lease)
+
+    def _end(self, lease: Lease) -> None:
+        self._unanswered.remove(lease)
+        self._desk.drop([lease])
+
+    def _settle(self) -> None:
+        """Commit what is answered and give back what is not; nothing is held afterwards."""
+        self._commit()
+        if self._unanswered:
+            self.store.release(self._unanswered)
+            self._desk.drop(self._unanswered)
+            self._unanswered.clear()
+
+    def _commit(self) -> None:
+        if not self._answered:
             return
-        for (lease, answer), kept in zip(answers, self.store.complete(answers), strict=True):
+        for (lease, answer), kept in zip(self._answered, self.store.complete(self._answered), strict=True):
             if kept:
-                log.debug("query %s: %s by %s", lease.query.id, answer.status, answer.engine)
+                log.debug(
+                    "query %s: %s by %s",
+                    lease.query.id,
+                    answer.status,
+                    answer.engine,
+                    extra={"query": lease.query.id, "attempts": _told(answer)},
+                )
             else:
                 log.warning("query %s: lease %d was lost, its answer is dropped", lease.query.id, lease.token)
-        answers.clear()
+        self._desk.drop(lease for lease, _ in self._answered)
+        self._answered.clear()
         self._desk.announce()
         self._committed()
+
+
+def _told(answer: Answer) -> list[dict[str, object]]:
+    """The attempts of an answer, for a log line."""
+    return [
+        {"attempt": one.attempt_id, "engine": one.engine, "generation": one.generation, "status": one.status}
+        for one in answer.attempts
+    ]
 
 
 def _death(answer: Answer) -> str | None:
     """What the helpers left behind, if this query killed every helper that was asked; else None."""
     if answer.status is not Status.ERROR:
         return None
-    deaths = [attempt.reason or "" for attempt in answer.attempts if attempt.reason]
-    crashed = [text for text in deaths if text.startswith(FailureKind.CRASHED.value)]
+    reasons = [attempt.reason or "" for attempt in answer.attempts]
+    crashed = [reason for reason in reasons if reason.startswith(FailureKind.CRASHED)]
     return "\n".join(crashed) if crashed else None

@@ -1,0 +1,47 @@
+"""SIGINT and SIGTERM while a service runs: the first one drains, the second one stops."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from .service import Service
+
+__all__ = ["collected_signals", "run_until_signalled"]
+
+log = logging.getLogger("smtspool")
+
+# How often the main thread looks for signals; it does nothing else.
+LOOK_SECONDS = 0.1
+
+
+@contextmanager
+def collected_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM in a list. The handler takes no lock, so it may interrupt anything."""
+    received: list[int] = []
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def run_until_signalled(service: Service, received: list[int]) -> None:
+    """Wait for the end of a ``once`` service, or for a signal and the end of what it asked for."""
+    obeyed = 0
+    while not service.join(LOOK_SECONDS):
+        if len(received) > obeyed:
+            obeyed = len(received)
+            if obeyed == 1:
+                log.info("draining; send the signal again to stop at once")
+                service.drain()
+            else:
+                service.stop()

@@ -1,0 +1,83 @@
+"""A record of every protocol action of this process: one NDJSON line each, in the order they ended.
+
+The first line names the schema. Each further line says ``sequence``, ``pid``, ``thread``, ``clock``
+(seconds, monotonic: shared by the processes of one host), ``action``, ``params``, ``outcome`` and, if the
+body raised, ``error``. A line is written in one piece to a file opened for appending, so several processes
+may record into one file; a process that is killed loses no line that it had written.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from smtspool.actions import Step, observed_by
+
+__all__ = ["TRACE_SCHEMA", "traced"]
+
+log = logging.getLogger("smtspool")
+
+TRACE_SCHEMA = "smtspool-trace-v1"
+
+
+class _Recorder:
+    """Writes a line after each step. The lock gives ``_sequence`` and the lines the same order."""
+
+    def __init__(self, descriptor: int, clock: Callable[[], float]) -> None:
+        self._descriptor = descriptor
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._ended = False
+
+    def before(self, step: Step) -> None:
+        """A recorder holds nobody up."""
+
+    def after(self, step: Step) -> None:
+        members = {
+            "pid": os.getpid(),
+            "thread": threading.current_thread().name,
+            "action": step.name,
+            "params": step.params,
+            "outcome": step.outcome,
+        }
+        if step.error is not None:
+            members["error"] = f"{type(step.error).__name__}: {step.error}"
+        with self._lock:
+            self._sequence += 1
+            self.write({"sequence": self._sequence, "clock": self._clock(), **members})
+
+    def write(self, members: dict[str, object]) -> None:
+        """Append one line. A record that cannot go on ends; the step has happened all the same."""
+        line = json.dumps(members, default=_plain).encode() + b"\n"
+        try:
+            while line and not self._ended:
+                line = line[os.write(self._descriptor, line) :]
+        except OSError as error:
+            self._ended = True
+            log.error("the trace ends here: %s", error)
+
+
+@contextmanager
+def traced(path: Path, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Append every action of this process to ``path`` until the block ends."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        recorder = _Recorder(descriptor, clock)
+        if os.fstat(descriptor).st_size == 0:
+            recorder.write({"schema": TRACE_SCHEMA})
+        with observed_by(recorder):
+            yield
+    finally:
+        os.close(descriptor)
+
+
+def _plain(value: object) -> object:
+    """Parameters that are not JSON: collections as lists, the rest as text."""
+    return list(value) if isinstance(value, (set, frozenset)) else str(value)
