@@ -7,6 +7,7 @@
 """
 
 from .cancellation import Cancellation, CancelReason
+from .capabilities import Capabilities, probe
 from .forkserver import ForkServer
 from .generation import Generation
 from .hedging import Hedge, HedgePolicy, Plan
@@ -21,6 +22,7 @@ __all__ = [
     "BUNDLED",
     "CancelReason",
     "Cancellation",
+    "Capabilities",
     "EngineSpec",
     "FailureKind",
     "ForkServer",
@@ -41,4 +43,5 @@ __all__ = [
     "RequestRefused",
     "Verdict",
     "parse_engine",
+    "probe",
 ]

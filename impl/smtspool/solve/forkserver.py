@@ -1,8 +1,8 @@
 """The service's hold on the fork server of one engine.
 
-Why a fork server, and why its own executable: engines are imported once and forked in a millisecond; a helper is
-never forked from the service, whose threads hold locks and whose memory may be large; and the fork server,
-being the parent of every helper, can kill and reap a whole process group while no pid of it can be used again.
+Why a fork server, and why its own executable: engines are imported once and forked in a millisecond; a
+helper is never forked from the service, whose threads hold locks and whose memory may be large; and the fork
+server, the parent of every helper, can kill and reap a whole process group while no pid of it is used again.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
 class ForkServer:
     """Makes helpers of one engine. Thread-safe; a context manager.
 
-    The process is started by the constructor and imports the engine while the caller goes on. If it dies, so do
-    its helpers; the next ``spawn`` starts another one.
+    The process is started by the constructor and imports the engine while the caller goes on. If it dies, so
+    do its helpers; the next ``spawn`` starts another one.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class ForkServer:
     def spawn(self, deadline: float) -> Generation:
         """A helper that is ready to serve; normally the spare, forked already.
 
-        Raises :class:`InfrastructureError` when the machine has no process to give or ``deadline`` passes; when to
-        try again is the caller's decision.
+        Raises :class:`InfrastructureError` when the machine has no process to give or ``deadline`` passes;
+        when to try again is the caller's decision.
         """
         process = self._running()
         stale = process.has_launches
@@ -120,7 +120,7 @@ class ForkServer:
 
 
 class _Launch:
-    """A helper asked for: our ends of its channel and error pipe; once it is there its pid and pidfd; its exit."""
+    """A helper asked for: our ends of its channel and error pipe; its pid and pidfd; how it ended."""
 
     __slots__ = ("answered", "channel", "error", "exit", "pid", "pidfd", "stderr")
 
@@ -143,8 +143,8 @@ class _Launch:
 class _Process:
     """One incarnation of the fork server.
 
-    Threads that wait for different words of it share one socket: one of them reads at a time, hands out what it
-    reads, and wakes the others. Lock order: ``_changed`` only.
+    Threads that wait for different words of it share one socket: one of them reads at a time, hands out what
+    it reads, and wakes the others. Lock order: ``_changed`` only.
     """
 
     def __init__(self, spec: EngineSpec, limits: HelperLimits, clock: Callable[[], float]) -> None:
@@ -161,8 +161,8 @@ class _Process:
             undo.callback(self._control.close)
             self._control.setblocking(False)
             with theirs:
-                # The lifeline is never written to: its end of file, at the death of the service however it comes,
-                # makes the kernel kill each helper.
+                # Nothing is ever written to the lifeline: when the service dies, however it dies, its end
+                # of file makes the kernel kill each helper.
                 lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
                 undo.callback(os.close, self._lifeline)
                 try:
@@ -176,7 +176,7 @@ class _Process:
                         start_new_session=True,
                     )
                 except OSError as error:
-                    raise InfrastructureError(f"the fork server of {spec.name} cannot start: {error}") from error
+                    raise InfrastructureError(f"no fork server of {spec.name}: {error}") from error
                 finally:
                     os.close(lifeline)
             undo.pop_all()
@@ -213,7 +213,7 @@ class _Process:
         return launch
 
     def wait_exit(self, launch: _Launch, deadline: float) -> str | None:
-        """How the helper ended; None if it has not by then, or nobody knows since the fork server died with it."""
+        """How the helper ended; None if it has not by then, or died with the fork server."""
         self._wait(lambda: launch.exit is not None or self._ended, deadline)
         return launch.exit
 

@@ -1,7 +1,7 @@
 """Length-prefixed JSON frames: the language of the channel between service and helper.
 
-A frame is four bytes of length, most significant first, and that many bytes of UTF-8 JSON: one object. Both sides
-refuse a frame over their limit as soon as its length is in, before anything is allocated for it.
+A frame is four bytes of length, most significant first, and that many bytes of UTF-8 JSON: one object. Both
+sides refuse a frame over their limit as soon as its length is in, before anything is allocated for it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Inbox:
         self._need: int | None = None
 
     def feed(self, chunk: bytes) -> bytes | None:
-        """The body once it is complete. Raises :class:`Oversize`, or :class:`FrameError` for bytes beyond it."""
+        """The body once it is complete. Raises :class:`Oversize`; :class:`FrameError` for bytes beyond it."""
         self._chunks.append(chunk)
         self._size += len(chunk)
         if self._need is None:

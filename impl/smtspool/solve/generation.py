@@ -22,6 +22,7 @@ __all__ = ["Generation"]
 
 _CHUNK = 256 * 1024
 _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
+_OBITUARY_S = 0.2  # what learning how a helper died may take
 _SHARED_TO_STACK = 2  # levels that two successive requests must share before the helper keeps a stack
 
 
@@ -104,7 +105,10 @@ class Generation:
                 self._close()
 
     def wait_reaped(self, deadline: float) -> str | None:
-        """How the helper ended ("signal 9", "exit 1"), once it and all it started are reaped; None if not by then."""
+        """How the helper ended ("signal 9", "exit 1"), once it and all it started are reaped.
+
+        None if they are not by then, or if the fork server died with them.
+        """
         return self._wait_exit(deadline)
 
     @property
@@ -141,6 +145,8 @@ class Generation:
             if reply.attempt_id != attempt_id:
                 raise _failed(FailureKind.ECHO, f"answer of attempt {reply.attempt_id!r} to {attempt_id!r}")
         except GenerationFailed as failure:
+            if failure.kind is FailureKind.CRASHED:
+                failure.exit = self._wait_exit(min(deadline, self._clock() + _OBITUARY_S))
             self._drain_stderr()
             failure.stderr = self.stderr_tail
             raise
@@ -198,7 +204,7 @@ class Generation:
         except BlockingIOError:
             return 0
         except ConnectionError as error:
-            raise _failed(FailureKind.CRASHED, f"the helper died while it was sent a request: {error}") from error
+            raise _failed(FailureKind.CRASHED, f"the helper died over a request: {error}") from error
 
     def _receive(self, inbox: Inbox) -> bytes | None:
         try:

@@ -1,17 +1,14 @@
 """What a helper process does from its fork to its end: host one engine, answer one request at a time.
 
 It carries no Python signal handler, so that signals do what the kernel says; it dies with the fork server
-(``PR_SET_PDEATHSIG``) and with the service (see :func:`_die_with`), whatever the engine is doing.
+and with the service (see :mod:`.processes`), whatever the engine is doing.
 """
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import os
 import re
 import resource
-import select
 import signal
 import socket
 import sys
@@ -22,91 +19,54 @@ from typing import Any, NoReturn
 
 from smtspool.query import Status
 
-from .engines import Engine, EngineError, Session, Wanted, default
+from .engines import Engine, EngineError, Session, Wanted
 from .frames import Inbox, pack, unpack
+from .processes import become_subreaper, die_with_parent, die_with_pipe, lower
 from .request import Op, Reply, pushes
 from .spec import HelperLimits
 
-__all__ = ["become_subreaper", "main"]
+__all__ = ["main"]
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 _CHUNK = 256 * 1024
 _COURTESY = 0.95  # of the request's time is the engine's own limit: an "unknown" keeps the generation
 _REASON = 2000  # characters of an engine's complaint that travel
 _DECLARED = re.compile(r"\(declare-(?:fun|const) (\|[^|]*\||[^\s()]+)")
-_libc = ctypes.CDLL(None, use_errno=True)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def main(engine: Engine, limits: HelperLimits, channel: int, stderr: int, lifeline: int, *, parent: int) -> NoReturn:
+def main(
+    engine: Engine, limits: HelperLimits, channel: int, stderr: int, lifeline: int, *, parent: int
+) -> NoReturn:
     """Never returns; the caller is the freshly forked child."""
     status = 1
     try:
         _settle_in(limits, stderr, parent)
-        _keep_only(channel, _die_with(lifeline))
+        _keep_only(channel, die_with_pipe(lifeline))
         with socket.socket(fileno=channel) as connection:
             Host(engine, limits).serve(connection)
         status = 0
     except MemoryError:
         os.write(2, b"out of memory\\n")
-    except BaseException:  # the end of this process: say why, run nothing of the parent's
+    except BaseException:  # noqa: BLE001 - the end of this process: say why, run nothing of the parent's
         traceback.print_exc()
         sys.stderr.flush()
     finally:
         os._exit(status)
 
 
-def become_subreaper() -> None:
-    """Descendants whose parent dies become children of this process."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, value, 0, 0, 0) != 0:
-        error = ctypes.get_errno()
-        raise OSError(error, os.strerror(error))
-
-
 def _settle_in(limits: HelperLimits, stderr: int, parent: int) -> None:
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)  # it died before we asked to be told
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    os.setsid()
+    die_with_parent(parent)
     become_subreaper()
-    _lower(resource.RLIMIT_AS, limits.memory)
-    _lower(resource.RLIMIT_CORE, 0)
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_DFL)
+    lower(resource.RLIMIT_AS, limits.memory)
+    lower(resource.RLIMIT_CORE, 0)
     if limits.cpu_s is not None:
-        _lower(resource.RLIMIT_CPU, limits.cpu_s)
+        lower(resource.RLIMIT_CPU, limits.cpu_s)
     os.dup2(stderr, 2)
     os.dup2(stderr, 1)  # what an engine says to the terminal is no answer
-
-
-def _lower(which: int, limit: int) -> None:
-    _, hard = resource.getrlimit(which)
-    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    resource.setrlimit(which, (limit, limit))
-
-
-def _die_with(lifeline: int) -> int:
-    """Have the kernel SIGKILL this process when the last writer of the pipe ``lifeline`` is gone.
-
-    The writer is the service. This holds inside native code and even while the fork server is stopped. The pipe is
-    opened anew because the owner of its signals belongs to the open file, and a fork shares that.
-    """
-    own = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(own, fcntl.F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
-    poller = select.poll()
-    poller.register(own, 0)
-    if poller.poll(0):
-        os._exit(1)
-    return own
 
 
 def _keep_only(*fds: int) -> None:
@@ -137,11 +97,11 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """One engine-side assertion level: how many levels there are up to it, the last one's key, its declarations."""
+    """One assertion level of the engine, which holds one or more of ours."""
 
-    levels: int
-    key: str
-    declared: set[str]
+    levels: int  # ours up to and with this one
+    key: str  # of the last of them
+    declared: set[str]  # by these
 
 
 @dataclass(slots=True)
@@ -209,7 +169,7 @@ class Host:
                 session.load(request["script"].rstrip().removesuffix("(check-sat)"))
             else:
                 session.load("".join(level.text for level in levels))
-            return _conclude(session, request, set[str]().union(*(level.declared for level in levels)))
+            return _conclude(session, request, _declared(levels))
         finally:
             session.close()
 
@@ -222,22 +182,22 @@ class Host:
         while stack.pushes and stack.pushes[-1].levels > kept:
             stack.session.pop()
             stack.pushes.pop()
-        if kept and (not stack.pushes or (stack.pushes[-1].levels, stack.pushes[-1].key) != (kept, request["base"])):
-            raise ValueError(f"this helper does not hold the {kept} levels up to {request['base']!r}")
+        held = (stack.pushes[-1].levels, stack.pushes[-1].key) if stack.pushes else (0, "")
+        if held != (kept, request["base"]):
+            raise ValueError(f"this helper holds {held}, the service thinks {(kept, request['base'])}")
         levels = [_Level(*level) for level in request["levels"]]
         start = kept
         for end in pushes(kept, kept + len(levels)):
             added = levels[start - kept : end - kept]
             stack.session.push()
             stack.session.load("".join(level.text for level in added))
-            stack.pushes.append(_Push(end, added[-1].key, set[str]().union(*(level.declared for level in added))))
+            stack.pushes.append(_Push(end, added[-1].key, _declared(added)))
             start = end
         declared = set[str]().union(*(push.declared for push in stack.pushes))
         return replace(_conclude(stack.session, request, declared), held=kept + len(levels))
 
     def _open(self, request: dict[str, Any], *, incremental: bool) -> Session:
-        timeout_ms = max(1, int(request["timeout_ms"] * _COURTESY))
-        return self._engine.open(request["logic"], timeout_ms=timeout_ms, incremental=incremental)
+        return self._engine.open(request["logic"], incremental=incremental)
 
     def _drop(self) -> None:
         stack, self._stack = self._stack, None
@@ -245,17 +205,19 @@ class Host:
             stack.session.close()
 
 
+def _declared(levels: list[_Level]) -> set[str]:
+    return set[str]().union(*(level.declared for level in levels))
+
+
 def _conclude(session: Session, request: dict[str, Any], declared: set[str]) -> _Verdict:
-    """Ask, and fetch what goes with the answer. Symbols that no level mentions get the default value of their sort."""
-    status, reason = session.check()
+    """Ask, and fetch what goes with the answer. Symbols that no level declares have no value."""
+    status, reason = session.check(max(1, int(request["timeout_ms"] * _COURTESY)))
     if status is Status.UNSAT:
         return _Verdict(status, core=session.core())
     if status is not Status.SAT:
         return _Verdict(status, reason)
-    wanted = [Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"]]
-    values = session.values([symbol for symbol in wanted if symbol.name in declared])
-    model = {symbol.name: values.get(symbol.name) or default(symbol) for symbol in wanted}
-    return _Verdict(status, model=model)
+    wanted = (Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"])
+    return _Verdict(status, model=session.values([symbol for symbol in wanted if symbol.name in declared]))
 
 
 def _read(connection: socket.socket, limit: int) -> bytes | None:

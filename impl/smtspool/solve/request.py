@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"]
 
+_LAST_LINE = 300  # characters of stderr in a message
+
 
 class Op(StrEnum):
     """What a helper can be asked."""
@@ -69,16 +71,16 @@ class Reply:
     def from_wire(cls, members: Mapping[str, Any]) -> Reply:
         """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but a reply."""
         model, core = members["model"], members["core"]
-        if not (model is None or (isinstance(model, dict) and all(isinstance(v, str) for v in model.values()))):
-            raise TypeError("model is not an object of texts")
-        if not (core is None or (isinstance(core, list) and all(type(index) is int for index in core))):
-            raise TypeError("core is not a list of indices")
+        if model is not None:
+            model = {name: _typed(str, value) for name, value in _typed(dict, model).items()}
+        if core is not None:
+            core = tuple(_typed(int, index) for index in _typed(list, core))
         reason = members["reason"]
         return cls(
             attempt_id=_typed(str, members["attempt_id"]),
             status=Status(members["status"]),
             model=model,
-            core=None if core is None else tuple(core),
+            core=core,
             reason=None if reason is None else _typed(str, reason),
             elapsed_ms=float(_typed((int, float), members["elapsed_ms"])),
             kept_levels=_typed(int, members["kept_levels"]),
@@ -88,7 +90,7 @@ class Reply:
 
 
 def pushes(kept: int, total: int) -> list[int]:
-    """The levels at which a helper pushes when it holds ``kept`` and is sent the rest: the new prefix as one, the target alone.
+    """Where a helper that holds ``kept`` levels pushes the rest: the new prefix as one, the target alone.
 
     The next query of a path keeps the prefix and replaces the target, so one push for the whole new prefix
     is enough, and engines simplify it as a whole.
@@ -130,6 +132,12 @@ class GenerationFailed(InfrastructureError):
         self.stderr = stderr
         self.exit = exit
 
+    def __str__(self) -> str:
+        last = self.stderr.rstrip().rpartition("\n")[2][:_LAST_LINE]
+        how = f" ({self.exit})" if self.exit else ""
+        words = f"; it last printed {last!r}" if last else ""
+        return super().__str__() + how + words
+
 
 class RequestRefused(MisuseError):
-    """The request cannot be sent as it is (too large, not UTF-8); nothing was sent, the generation is valid."""
+    """The request cannot be sent (too large, not UTF-8). Nothing was sent, the generation is valid."""

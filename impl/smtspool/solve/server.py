@@ -1,9 +1,9 @@
 """The fork server's own process: ``python -m smtspool.solve.server CONTROL LIFELINE SETTINGS``.
 
-Single-threaded from start to end, so that a fork copies no lock that another thread holds. It imports one engine,
-then forks a helper for each ``SPAWN`` and reaps what dies. It is the subreaper of everything below it: when a
-helper dies, whatever of its group and of its other descendants is left is killed and reaped too, and
-only then is the death reported.
+Single-threaded from start to end, so that a fork copies no lock that another thread holds. It imports one
+engine, then forks a helper for each ``SPAWN`` and reaps what dies. It is the subreaper of all below it: when a
+helper dies, whatever of its group and of its other descendants is left is killed and reaped too, and only
+then is the death reported.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ import signal
 import socket
 import sys
 from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 
 from . import control, helper
 from .control import Word
-from .engines import Engine, load_engine
+from .engines import Engine, load_engine, warm_up
+from .processes import become_subreaper, children
 from .spec import EngineSpec, HelperLimits
-
-_CHILDREN = Path("/proc/thread-self/children")
 
 
 class Server:
@@ -99,31 +97,27 @@ class Server:
             self._dead.clear()
 
     def _kill_orphans(self) -> bool:
-        """Kill what dead helpers left behind; True while there is any. Each helper adopts its own while it lives."""
-        orphans = {int(pid) for pid in _CHILDREN.read_text().split()} - self._helpers
+        """Kill what dead helpers left behind; True while there is any. A live helper adopts its own."""
+        orphans = children() - self._helpers
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         return bool(orphans)
 
     def _end(self) -> None:
+        """Leave nothing behind."""
         signal.set_wakeup_fd(-1)
-        for pid in self._helpers:
-            os.kill(pid, signal.SIGKILL)
-        while (pid := _first_dead(wait=True)) is not None:
-            if pid in self._helpers:
+        while alive := children():
+            for pid in alive:
                 with suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            self._helpers.discard(pid)
-            if not self._helpers:
-                self._kill_orphans()
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
-def _first_dead(*, wait: bool = False) -> int | None:
-    """A child that has died, still unreaped."""
-    options = os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG)
+def _first_dead() -> int | None:
+    """A child that has died and is not reaped yet."""
     try:
-        dead = os.waitid(os.P_ALL, 0, options)
+        dead = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
     except ChildProcessError:
         return None
     return None if dead is None else dead.si_pid
@@ -149,8 +143,9 @@ def main(arguments: list[str]) -> None:
     channel, lifeline = socket.socket(fileno=int(arguments[0])), int(arguments[1])
     channel.set_inheritable(False)
     os.set_inheritable(lifeline, False)
-    helper.become_subreaper()
+    become_subreaper()
     engine = load_engine(EngineSpec.from_json(settings["spec"]))
+    warm_up(engine)
     gc.collect()
     gc.freeze()  # helpers share these pages; a collection in one would copy them
     Server(channel, lifeline, engine, limits).serve()

@@ -67,7 +67,7 @@ def parse_engine(text: str) -> EngineSpec:
         raise ConfigError(f"{name!r} is not an engine name: use letters, digits, '_', '.' and '-'")
     if not equals:
         if name not in BUNDLED:
-            raise ConfigError(f"no engine {name!r} is bundled: use one of {', '.join(BUNDLED)} or name=command")
+            raise ConfigError(f"no engine {name!r} is bundled: use {', '.join(BUNDLED)} or name=command")
         return EngineSpec(name)
     try:
         words = tuple(shlex.split(command))

@@ -3,16 +3,15 @@
 from smtspool.errors import ConfigError
 
 from ..spec import EngineSpec
-from .base import Engine, EngineError, Session, Wanted, default
+from .base import Engine, EngineError, Session, Wanted
+from .external import External
 
-__all__ = ["Engine", "EngineError", "Session", "Wanted", "default", "load_engine"]
+__all__ = ["Engine", "EngineError", "Session", "Wanted", "load_engine", "warm_up"]
 
 
 def load_engine(spec: EngineSpec) -> Engine:
     """Import the engine. Each lives in its own module so that a helper carries one."""
     if spec.command is not None:
-        from .external import External
-
         return External(spec)
     if spec.name == "bitwuzla":
         from .bitwuzla_wheel import BitwuzlaEngine
@@ -27,3 +26,17 @@ def load_engine(spec: EngineSpec) -> Engine:
 
         return Cvc5Engine(spec)
     raise ConfigError(f"no engine {spec.name!r} is bundled")
+
+
+def warm_up(engine: Engine) -> None:
+    """Let the engine do once, before it is forked, what it does once: pages, tables, interpreter caches."""
+    if isinstance(engine, External):
+        return
+    for incremental in (False, True):
+        session = engine.open("QF_BV", incremental=incremental)
+        if incremental:
+            session.push()
+        session.load("(declare-fun x () (_ BitVec 8))(assert (= (bvmul x x) #x51))")
+        session.check(60_000)
+        session.values([Wanted("x", "(_ BitVec 8)")])
+        session.close()

@@ -1,0 +1,102 @@
+"""What an engine turns out to be able to do: it is asked, since what it promises may be wrong."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from smtspool.errors import InfrastructureError
+from smtspool.query import Status, parse_smt2
+
+from .forkserver import ForkServer
+from .request import Op, Reply, Request
+
+__all__ = ["Capabilities", "probe"]
+
+_FIVE = re.compile(r"#x05|#b00000101|\(_ bv5 8\)")
+
+_ARRAY = "(declare-const a (Array (_ BitVec 8) (_ BitVec 8)))"
+_FUNCTION = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))"
+_DECLARATIONS = {
+    "QF_BV": "",
+    "QF_ABV": _ARRAY,
+    "QF_UFBV": _FUNCTION,
+    "QF_AUFBV": _ARRAY + _FUNCTION,
+}
+# Each leaves x = 5 as the only choice.
+_ASSERTIONS = {
+    "QF_BV": "(assert (bvult x #x09))(assert (= (bvadd x #x01) #x06))",
+    "QF_ABV": "(assert (= (select (store a #x01 x) #x01) #x05))(assert (= (select a x) #x07))",
+    "QF_UFBV": "(assert (= (f x) #x07))(assert (= (bvadd x #x01) #x06))",
+    "QF_AUFBV": "(assert (= (f (select a x)) #x07))(assert (= (bvadd x #x01) #x06))",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """``logics`` are those in which the engine was right twice, with a usable model for ``sat``."""
+
+    engine: str
+    logics: frozenset[str]
+    incremental: bool
+    cores: bool
+    trouble: tuple[str, ...] = ()  # why a logic is missing
+
+    def takes(self, logic: str) -> bool:
+        return logic in self.logics
+
+
+def probe(
+    server: ForkServer, deadline: float, *, clock: Callable[[], float] = time.monotonic
+) -> Capabilities:
+    """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics."""
+    logics = set()
+    trouble = []
+    incremental = cores = False
+    for logic in _DECLARATIONS:
+        try:
+            sat, unsat = _ask(server, logic, deadline)
+        except InfrastructureError as error:
+            trouble.append(f"{logic}: {error}")
+            continue
+        complaint = _judge(sat, unsat)
+        if complaint is not None:
+            trouble.append(f"{logic}: {complaint}")
+            continue
+        logics.add(logic)
+        incremental = incremental or unsat.held_levels > 0
+        cores = cores or unsat.core is not None
+    return Capabilities(server.spec.name, frozenset(logics), incremental, cores, tuple(trouble))
+
+
+_numbers = itertools.count(1)
+
+
+def _ask(server: ForkServer, logic: str, deadline: float) -> tuple[Reply, Reply]:
+    """A satisfiable query, then one with one assertion more against it, on the stack if there is one."""
+    text = f"(set-logic {logic})(declare-const x (_ BitVec 8)){_DECLARATIONS[logic]}"
+    text += f"{_ASSERTIONS[logic]}(check-sat)"
+    text += "(assert (not (= x #x05)))(check-sat)"
+    generation = server.spawn(deadline)
+    try:
+        sat, unsat = (
+            generation.exchange(
+                Request(f"probe-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
+            )
+            for query in parse_smt2(text)
+        )
+        return sat, unsat
+    finally:
+        generation.retire("probe over")
+
+
+def _judge(sat: Reply, unsat: Reply) -> str | None:
+    for reply, expected in ((sat, Status.SAT), (unsat, Status.UNSAT)):
+        if reply.status is not expected:
+            return f"{reply.status} ({reply.reason}) where {expected} is right"
+    if sat.model is None or not _FIVE.fullmatch(sat.model.get("x", "")):
+        return f"no usable model: {sat.model}"
+    return None

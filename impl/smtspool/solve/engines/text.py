@@ -1,0 +1,92 @@
+"""Engines that are spoken to in SMT-LIB commands and answer in SMT-LIB text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from smtspool.query import Status
+
+from .base import EngineError, Wanted
+from .sexpr import items
+
+__all__ = ["TextSession", "definitions"]
+
+_AT_A_TIME = 1000  # values in one command: keeps lines short
+
+
+class TextSession:
+    """A session over :meth:`run`, which the engine provides."""
+
+    def run(self, commands: str) -> str:
+        """What the engine prints for the commands. Raises :class:`EngineError` if it complains."""
+        raise NotImplementedError
+
+    def load(self, commands: str) -> None:
+        printed = self.run(commands)
+        if printed.strip():
+            raise EngineError(f"declarations and assertions were answered with {printed[:200]!r}")
+
+    def push(self) -> None:
+        self.load("(push 1)")
+
+    def pop(self) -> None:
+        self.load("(pop 1)")
+
+    def limit(self, timeout_ms: int) -> None:
+        """Tell the engine how long the next check may take."""
+
+    def check(self, timeout_ms: int) -> tuple[Status, str | None]:
+        self.limit(timeout_ms)
+        words = self.run("(check-sat)").split(None, 1)
+        if words == ["sat"]:
+            return Status.SAT, None
+        if words == ["unsat"]:
+            return Status.UNSAT, None
+        if words and words[0] in ("unknown", "timeout"):
+            return Status.UNKNOWN, self.why_unknown()
+        raise EngineError(f"check-sat was answered with {' '.join(words)[:200]!r}")
+
+    def why_unknown(self) -> str:
+        """Never decides anything: texts differ between engines and versions."""
+        try:
+            _, reason = items(self.run("(get-info :reason-unknown)"))
+        except (EngineError, ValueError):
+            return "unknown"
+        return reason.strip('"')[:200]
+
+    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+        constants = [symbol.name for symbol in wanted if not symbol.params]
+        found: dict[str, str] = {}
+        for start in range(0, len(constants), _AT_A_TIME):
+            names = constants[start : start + _AT_A_TIME]
+            pairs = items(self.run(f"(get-value ({' '.join(names)}))"))
+            if len(pairs) != len(names):
+                raise EngineError(f"{len(names)} values were asked for, {len(pairs)} came")
+            for name, pair in zip(names, pairs, strict=True):
+                _, found[name] = _two(pair)
+        if len(constants) < len(wanted):
+            # Functions are no terms in SMT-LIB 2.6, so their values stand only in the whole model.
+            model = definitions(self.run("(get-model)"))
+            found |= {s.name: model[s.name] for s in wanted if s.params and s.name in model}
+        return found
+
+    def core(self) -> tuple[int, ...] | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+
+def definitions(model: str) -> dict[str, str]:
+    """The ``define-fun`` commands of a model by name."""
+    commands = items(model)
+    if commands and commands[0] == "model":  # as some engines print it
+        del commands[0]
+    return {items(command)[1]: command for command in commands}
+
+
+def _two(pair: str) -> list[str]:
+    parts = items(pair)
+    if len(parts) != 2:
+        raise EngineError(f"a name and a value were expected, not {pair[:200]!r}")
+    return parts

@@ -1,0 +1,65 @@
+"""What Linux offers to make sure that no process outlives its purpose."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import resource
+import select
+import signal
+from pathlib import Path
+
+__all__ = ["become_subreaper", "children", "die_with_parent", "die_with_pipe", "lower"]
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_CHILDREN = Path("/proc/thread-self/children")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def become_subreaper() -> None:
+    """Descendants whose parent dies become children of this process."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def children() -> set[int]:
+    """Process ids of the children, dead ones included, of this single-threaded process."""
+    return {int(pid) for pid in _CHILDREN.read_text().split()}
+
+
+def die_with_parent(parent: int) -> None:
+    """SIGKILL for this process when ``parent`` dies; at once if it has."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def die_with_pipe(reading_end: int) -> int:
+    """SIGKILL for this process when the last writer of the pipe is gone. Returns the descriptor to keep open.
+
+    The kernel sends it, so it comes inside native code, and to a process that is stopped. The pipe is opened
+    anew because the owner of its signals belongs to the open file, and a fork shares that.
+    """
+    own = os.open(f"/proc/self/fd/{reading_end}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(own, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL) | os.O_ASYNC)
+    poller = select.poll()
+    poller.register(own, 0)
+    if poller.poll(0):
+        os._exit(1)
+    return own
+
+
+def lower(which: int, limit: int) -> None:
+    """Set both limits of a resource, never above the hard one there is."""
+    _, hard = resource.getrlimit(which)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(which, (limit, limit))
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
