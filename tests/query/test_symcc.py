@@ -174,6 +174,7 @@ class TestSharing:
         small, large = (parse_envelope(ir(self.chain(n), n)).size for n in (1000, 2000))
         assert large < 2.2 * small < 2.2 * 1000 * 100
 
+    @pytest.mark.slow
     def test_a_quarter_of_a_million_nodes_fit(self) -> None:
         query = parse_envelope(ir(self.chain(249_999), 249_999))
         assert query.form.order == ("byte!0",)

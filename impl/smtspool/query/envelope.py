@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
@@ -94,7 +94,7 @@ def to_envelope(query: Query) -> dict[str, Any]:
     return envelope
 
 
-def _one_term(source: str, limits: Limits) -> tuple[list[str], list[int]]:
+def _one_term(source: str, limits: Limits) -> tuple[list[str], Sequence[int]]:
     tokens = tokenize(source, limits)
     levels = depths(tokens, limits)
     if "!" in tokens:

@@ -7,6 +7,7 @@ one token, so no later step can take the ``bv7`` in it for a name.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, repeat
 
@@ -35,9 +36,9 @@ _SYNONYMS = {"ext_rotate_left": "bvrol", "ext_rotate_right": "bvror"}
 def tokenize(text: str, limits: Limits) -> list[str]:
     """The tokens of ``text`` in canonical spelling, comments and white space gone.
 
-    Memory is about ten times the text. Raises ``AdmissionError`` (too-large, syntax).
+    Raises ``AdmissionError`` (too-large, syntax).
     """
-    limits.hold("text", len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
+    limits.hold("script", len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
     tokens = _TOKEN.findall(text)
     if ";" in text:
         tokens = [token for token in tokens if token[0] != ";"]
@@ -52,9 +53,9 @@ def tokenize(text: str, limits: Limits) -> list[str]:
     return tokens
 
 
-def depths(tokens: Sequence[str], limits: Limits) -> list[int]:
+def depths(tokens: Sequence[str], limits: Limits) -> array[int]:
     """How many parentheses are open after each token. Raises ``AdmissionError`` when they do not match."""
-    levels = list(accumulate(map(_DEPTH.get, tokens, repeat(0))))
+    levels = array("i", accumulate(map(_DEPTH.get, tokens, repeat(0))))
     if levels and (levels[-1] != 0 or min(levels) < 0):
         raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
     limits.hold("depth", max(levels, default=0))

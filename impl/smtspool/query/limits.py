@@ -19,8 +19,9 @@ class Limits:
     """
 
     file: int = 256 * MIB  # bytes of one spool file
-    text: int = 128 * MIB  # UTF-8 bytes of one SMT-LIB text
-    depth: int = 250_000  # open parentheses at one point of an SMT-LIB text
+    script: int = 32 * MIB  # UTF-8 bytes of one SMT-LIB text; reading it takes up to 35 times as much memory
+    text: int = 128 * MIB  # UTF-8 bytes of one text of a Query IR, which is not read
+    depth: int = 1_000_000  # open parentheses at one point of an SMT-LIB text
     symbol: int = 4096  # characters of one identifier
     sort: int = 4096  # characters of one sort after define-sort is expanded
     width: int = 1 << 20  # bits of a bit-vector, and any index of an operator

@@ -196,7 +196,7 @@ class _Graph:
             self.assembler.declare(*self._tokens(f"(declare-fun {name} () (_ BitVec 8))"))
         return _Lowered(name, 8)
 
-    def _tokens(self, source: str) -> tuple[list[str], list[int]]:
+    def _tokens(self, source: str) -> tuple[list[str], Sequence[int]]:
         tokens = tokenize(source, self._limits)
         return tokens, depths(tokens, self._limits)
 

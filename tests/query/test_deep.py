@@ -1,0 +1,94 @@
+"""Depth and size cost time and memory in proportion, and never the stack."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from smtspool.query import Query, decode, encode, parse_smt2, script
+
+
+def lets(depth: int) -> str:
+    opening = "".join(f"(let ((v{n} (bvadd v{n - 1} #x01))) " for n in range(1, depth))
+    body = f"(= v{depth - 1} a)"
+    return f"(declare-const a (_ BitVec 8))(assert (let ((v0 a)) {opening}{body}{')' * depth})(check-sat)"
+
+
+def bindings(depth: int) -> str:
+    """Lets nested in the bindings, not in the bodies."""
+    return (
+        "(declare-const a (_ BitVec 8))(assert (= a "
+        + "".join(f"(let ((v{n} " for n in range(depth))
+        + "a"
+        + "".join(f")) v{n})" for n in reversed(range(depth)))
+        + "))(check-sat)"
+    )
+
+
+def terms(depth: int) -> str:
+    return f"(declare-const p Bool)(assert {'(not ' * depth}p{')' * depth})(check-sat)"
+
+
+def definitions(depth: int) -> str:
+    chain = "".join(f"(define-fun d{n} () Bool (not d{n - 1}))" for n in range(1, depth))
+    return f"(declare-const d0 Bool){chain}(assert d{depth - 1})(check-sat)"
+
+
+def wide(nodes: int) -> str:
+    return f"(declare-const p Bool)(assert (and {'(not p) ' * (nodes // 2)}))(check-sat)"
+
+
+def annotations(depth: int) -> str:
+    names = "".join(f" :named n{n})" for n in range(depth))
+    return f"(declare-const p Bool)(assert {'(! ' * depth}p{names})(check-sat)"
+
+
+Shape = Callable[[int], str]
+SHAPES: list[Shape] = [lets, bindings, terms, definitions, wide, annotations]
+
+
+def parsed(text: str) -> Query:
+    (query,) = parse_smt2(text)
+    return query
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_hundred_thousand_levels_are_read_and_come_back(shape: Shape) -> None:
+    query = parsed(shape(100_000))
+    assert decode(encode(query)) == query
+    assert len(script(query)) >= query.size
+
+
+def test_a_quarter_of_a_million_nodes_are_read() -> None:
+    assert parsed(wide(250_000)).target.count("p") == 125_000
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_memory_is_a_small_multiple_of_the_text(shape: Shape) -> None:
+    text = shape(20_000)
+    parsed(shape(10))
+    tracemalloc.start()
+    try:
+        parsed(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 40 * len(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_time_grows_with_the_text(shape: Shape) -> None:
+    """Sixteen times the text takes far less than the 256 times of anything quadratic."""
+
+    def cost(size: int) -> float:
+        text = shape(size)
+        started = process_time()
+        parsed(text)
+        return process_time() - started
+
+    small = min(cost(5_000) for _ in range(3))
+    assert cost(80_000) < 80 * small
