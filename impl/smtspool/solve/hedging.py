@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from statistics import median
 from typing import Any
 
@@ -53,26 +54,28 @@ class Time:
     cut_off: bool = False
 
 
-@dataclass(slots=True)
 class _Record:
     """One engine in one class of queries, milliseconds: how long its answers took, and how long it had run
-    when it was cut off because another had answered, which is a lower bound."""
+    when it was cut off because another had answered, which is a lower bound.
 
-    answered: deque[float]
-    cut: deque[float] = field(default_factory=lambda: deque(maxlen=_WINDOW))
+    ``usual`` is the median of both. ``p95`` is of its answers alone: that it was slow in a race it lost is no
+    reason to wait longer for it. Both are kept, for every race reads them.
+    """
 
-    @classmethod
-    def prior(cls, engine: str) -> _Record:
-        return cls(deque([_PRIOR_MS.get(engine, _STRANGER_MS)] * _PRIOR_WEIGHT, maxlen=_WINDOW))
+    __slots__ = ("answered", "cut", "p95", "usual")
 
-    @property
-    def usual(self) -> float:
-        return median((*self.answered, *self.cut))
+    def __init__(self, answered: Iterable[float], cut: Iterable[float] = ()) -> None:
+        self.answered = deque(answered, maxlen=_WINDOW)
+        self.cut = deque(cut, maxlen=_WINDOW)
+        self._digest()
 
-    @property
-    def p95(self) -> float:
-        """Of its answers alone: what it had lost anyway is no reason to wait longer for it."""
-        return sorted(self.answered)[int(0.95 * (len(self.answered) - 1))]
+    def add(self, time: Time) -> None:
+        (self.cut if time.cut_off else self.answered).append(time.ms)
+        self._digest()
+
+    def _digest(self) -> None:
+        self.usual = median((*self.answered, *self.cut))
+        self.p95 = sorted(self.answered)[int(0.95 * (len(self.answered) - 1))]
 
 
 @dataclass(slots=True)
@@ -110,8 +113,9 @@ class HedgePolicy:
         with self._lock:
             records = self._seen.setdefault(_class_of(query), {})
             for time in times:
-                record = records.setdefault(time.engine, _Record.prior(time.engine))
-                (record.cut if time.cut_off else record.answered).append(time.ms)
+                if time.engine not in records:
+                    records[time.engine] = _Record(_prior(time.engine).answered)
+                records[time.engine].add(time)
 
     def to_json(self) -> dict[str, Any]:
         """What was learnt, as plain JSON; the inverse of :meth:`load`."""
@@ -143,7 +147,13 @@ def _class_of(query: Query) -> str:
 
 
 def _of(records: Mapping[str, _Record], engine: str) -> _Record:
-    return records.get(engine) or _Record.prior(engine)
+    return records.get(engine) or _prior(engine)
+
+
+@cache
+def _prior(engine: str) -> _Record:
+    """Shared and never added to."""
+    return _Record([_PRIOR_MS.get(engine, _STRANGER_MS)] * _PRIOR_WEIGHT)
 
 
 def _record(members: object) -> _Record:
@@ -154,7 +164,7 @@ def _record(members: object) -> _Record:
             raise ValueError("a hedge record is made of lists of milliseconds")
     if not members["answered"]:
         raise ValueError("a hedge record holds at least one answer")
-    return _Record(deque(members["answered"], maxlen=_WINDOW), deque(members["cut"], maxlen=_WINDOW))
+    return _Record(members["answered"], members["cut"])
 
 
 def _is_time(ms: object) -> bool:
