@@ -1,6 +1,6 @@
 """A consumer in a process of its own: one scan, which a signal or the test may interrupt at any step.
 
-    python consumer.py SPOOL LEDGER                        one scan; its report on stdout
+    python consumer.py SPOOL LEDGER                        one scan; its figures on stdout, as JSON
     python consumer.py SPOOL LEDGER --kill "Move b.json"   SIGKILLs itself right after that step
     python consumer.py SPOOL LEDGER --kill inside-commit   ... in the open transaction
     python consumer.py SPOOL LEDGER --kill behind-commit   ... committed, and not yet returned
@@ -10,9 +10,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -34,6 +37,7 @@ class Interrupter:
     def __init__(self, kill: str, pause: str) -> None:
         self._kill = kill
         self._pause = pause
+        self.taken: Counter[str] = Counter()
 
     def before(self, step: Step) -> None:
         if label(step) == self._pause:
@@ -41,8 +45,15 @@ class Interrupter:
             sys.stdin.read()
 
     def after(self, step: Step) -> None:
+        self.taken[step.name] += 1
         if label(step) == self._kill:
             die()
+
+
+def peak_bytes() -> int:
+    """The most memory this program had; ``ru_maxrss`` would begin with that of its parent."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
+    return int(line.split()[1]) * 1024
 
 
 def main() -> None:
@@ -57,9 +68,11 @@ def main() -> None:
             ledger.inside = die
         if options.kill == "behind-commit":
             ledger.behind = die
-        with observed_by(Interrupter(options.kill, options.pause)):
+        interrupter = Interrupter(options.kill, options.pause)
+        with observed_by(interrupter):
             report = scan(spool, ledger, consumer="child")
-    print(report.outcome, report.accepted, report.rejected, flush=True)
+    figures = asdict(report) | {"latency": None, "steps": interrupter.taken, "calls": ledger.calls}
+    print(json.dumps(figures | {"peak": peak_bytes()}), flush=True)
 
 
 if __name__ == "__main__":

@@ -183,7 +183,9 @@ class Admission:
 
     def _move(self, name: str, identity: Identity, to: Directory, new_names: Iterable[str]) -> Fate:
         # Identity is compared on both sides of the rename: before, because a batch is long; after, because
-        # only the rename itself takes the name out of a producer's hands. What was not read is put back.
+        # only the rename itself takes the name out of a producer's hands. What was not read is put back; it
+        # takes a producer that replaces a published file in that very instant, and a crash in the next, to
+        # leave an unread file there.
         try:
             if not Identity.of(self._incoming.stat(name)).moved_from(identity):
                 return Fate.REPLACED

@@ -73,7 +73,7 @@ class Quarantine:
         names = set(self._rejected.names())
         for name in sorted(names):
             if name.startswith(".") and name.endswith(".tmp"):
-                self._rejected.unlink(name)
+                self._discard(name)
             elif name.endswith(ERROR) and name.removesuffix(ERROR) not in names:
                 self._settle_lone_sidecar(name)
         return state if state.is_settled(now) and not self._leftovers else None
@@ -86,7 +86,7 @@ class Quarantine:
         if name not in self._leftovers and self._waits(name, identity):
             self._leftovers[name] = sidecar.removesuffix(ERROR)
         else:
-            self._rejected.unlink(sidecar)
+            self._discard(sidecar)
 
     def _origin(self, sidecar: str) -> tuple[str, Identity] | None:
         """Name and identity of the file that a sidecar of ours is about."""
@@ -94,8 +94,8 @@ class Quarantine:
             document = json.loads(read_stable(self._rejected, sidecar, _SIDECAR_BYTES)[0])
             if document["schema"] == _SCHEMA:
                 return str(document["name"]), Identity(**document["identity"])
-        except (AdmissionError, Unstable, ValueError, KeyError, TypeError, RecursionError):
-            pass  # a stranger's file
+        except (AdmissionError, Unstable, FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
+            pass  # a stranger's file, or one being changed by an operator
         return None
 
     def _waits(self, name: str, identity: Identity) -> bool:
@@ -131,5 +131,8 @@ class Quarantine:
 
     def drop_sidecar(self, kept: str) -> None:
         """Remove the sidecar of a file that will not come."""
-        with suppress(FileNotFoundError):
-            self._rejected.unlink(kept + ERROR)
+        self._discard(kept + ERROR)
+
+    def _discard(self, name: str) -> None:
+        with suppress(FileNotFoundError, IsADirectoryError):  # an operator's doing, both
+            self._rejected.unlink(name)

@@ -88,7 +88,7 @@ class Spool:
         *,
         consumer: str,
         budget_s: float,
-        batch: int = 512,
+        batch: int = 1024,
         batch_bytes: int = 16 << 20,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
