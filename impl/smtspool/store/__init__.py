@@ -1,7 +1,6 @@
 """The store: queries, leases, results, reuse of proven answers, and the outbox, in one SQLite file."""
 
-from .fsck import Finding
-from .inputs import derived_input
+from .fsck import Fault, Finding
 from .outbox import Backoff
 from .owners import Owner
 from .queue import Patience
@@ -11,6 +10,7 @@ from .values import Counts, Lease, Order, Publication, Result, State
 __all__ = [
     "Backoff",
     "Counts",
+    "Fault",
     "Finding",
     "Lease",
     "Order",
@@ -20,5 +20,4 @@ __all__ = [
     "Result",
     "State",
     "Store",
-    "derived_input",
 ]

@@ -16,14 +16,16 @@ from pathlib import Path
 
 from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
 
-__all__ = ["INDEX_NAME", "Database", "apply_migrations", "described", "schema_scripts"]
+from .digests import Digests
+
+__all__ = ["APPLICATION_ID", "INDEX_NAME", "MIGRATIONS", "Database", "described"]
 
 INDEX_NAME = "index.sqlite3"
 APPLICATION_ID = 0x736D7471  # "smtq": says that the file is ours
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_TIMEOUT_SECONDS = 30.0
 CACHE_KIB = 64 * 1024
-# Random digests dirty one page each; checkpointing rarely lets many of those writes meet on one page.
+# Checkpointing rarely lets several writes of one page become one.
 CHECKPOINT_PAGES = 8 * 1024
 JOURNAL_BYTES = 64 * 1024 * 1024
 
@@ -31,7 +33,7 @@ JOURNAL_BYTES = 64 * 1024 * 1024
 MIGRATIONS = ("schema.sql",)
 
 
-def schema_scripts() -> tuple[str, ...]:
+def _scripts() -> tuple[str, ...]:
     """The SQL of every migration, oldest first."""
     folder = files(__package__)
     return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
@@ -61,8 +63,6 @@ class Database:
         self._process = os.getpid()
         self._thread = threading.get_ident()
         self._closed = False
-        # Digest of a committed prefix -> its row. Rows of prefixes are never changed or deleted.
-        self.prefix_rows: dict[bytes, int] = {}
         self._bumps: dict[str, float] = {}
         with described(self.path):
             self.connection = sqlite3.connect(
@@ -70,15 +70,18 @@ class Database:
             )
         try:
             with described(self.path):
-                self._prepare(schema_scripts() if scripts is None else scripts)
+                self._prepare(_scripts() if scripts is None else scripts)
         except BaseException:
             self.connection.close()
             raise
+        self.queries = Digests(self.connection, "queries")
+        self.forms = Digests(self.connection, "forms")
+        self.prefixes = Digests(self.connection, "prefixes")
 
     def _prepare(self, scripts: Sequence[str]) -> None:
         connection = self.connection
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        apply_migrations(connection, self.path, scripts)
+        _migrate(connection, self.path, scripts)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -155,7 +158,7 @@ class Database:
                 self.connection.close()
 
 
-def apply_migrations(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
     """Bring the file to the newest version in one transaction, or refuse and leave it as it is."""
     if _version(connection, path, len(scripts)) == len(scripts):
         return

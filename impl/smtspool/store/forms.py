@@ -47,22 +47,20 @@ class FormRow:
     status: Status | None = None
 
 
-def form_row(db: Database, *, number: int | None = None, digest: bytes | None = None) -> FormRow | None:
-    """Look a form up by its row number or by its digest."""
+def form_row(db: Database, number: int) -> FormRow:
+    """The form in row ``number``. Raises Damaged if there is none, which foreign keys forbid."""
     row = db.connection.execute(
-        "SELECT number, state, leader, source, status FROM forms "
-        + ("WHERE number = ?" if digest is None else "WHERE digest = ?"),
-        (number if digest is None else digest,),
+        "SELECT state, leader, source, status FROM forms WHERE number = ?", (number,)
     ).fetchone()
     if row is None:
-        return None
-    found, state, leader, source, status = row
-    return FormRow(found, FormState(state), leader, source, None if status is None else Status(status))
+        raise Damaged(f"form number {number} has no row")
+    state, leader, source, status = row
+    return FormRow(number, FormState(state), leader, source, None if status is None else Status(status))
 
 
 def place(db: Database, now: float, form: int, number: int) -> None:
     """Put a query that is open again where its form wants it: leading, waiting, pending or done."""
-    row = _existing(db, form)
+    row = form_row(db, form)
     if row.state is FormState.OPEN and row.leader is not None:
         _move(db, number, "waiting")
         return
@@ -75,7 +73,7 @@ def place(db: Database, now: float, form: int, number: int) -> None:
 
 def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> None:
     """Draw the consequences of a query's answer for the queries of its form."""
-    row = _existing(db, form)
+    row = form_row(db, form)
     if row.state is FormState.OPEN:
         if answer.disagreement:
             quarantine(db, now, form)
@@ -136,7 +134,7 @@ def _drain(db: Database, now: float, form: int) -> None:
         )
     ]
     chunk = waiting[:DRAIN_CHUNK]
-    row = _existing(db, form)
+    row = form_row(db, form)
     if row.state is FormState.ANSWERED and row.status is Status.UNSAT and chunk:
         _finish_reused(db, now, row, chunk)
     else:
@@ -177,10 +175,3 @@ def _promote(db: Database, form: int) -> None:
 
 def _move(db: Database, number: int, state: str) -> None:
     db.connection.execute("UPDATE queries SET state = ? WHERE number = ?", (state, number))
-
-
-def _existing(db: Database, number: int) -> FormRow:
-    row = form_row(db, number=number)
-    if row is None:  # foreign keys forbid it, so only damage can bring us here
-        raise Damaged(f"form number {number} has no row")
-    return row

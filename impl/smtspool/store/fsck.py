@@ -1,22 +1,248 @@
-"""Verification of a whole store, changing nothing."""
+"""Verification of a whole store, changing nothing.
+
+Every text is read and checked against its digest, every row against the rows it speaks of, every counter
+against what it counts. All of it is one view, so a running service does not disturb it.
+"""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["Finding", "check_store"]
+from smtspool.errors import ConfigError, InfrastructureError, MisuseError
+from smtspool.query import Query, Status
+
+from .answers import check_answer
+from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described
+from .digests import DIGEST_COLUMNS
+from .owners import OWNERS_NAME
+from .rows import Damaged, decoded, digest_of, read_answer
+
+__all__ = ["Fault", "Finding", "check_store"]
+
+
+class Fault(StrEnum):
+    """What kind of thing is wrong."""
+
+    DATABASE = "database"  # SQLite's own check, or the file cannot be read
+    REFERENCE = "reference"  # a row speaks of one that is not there
+    TEXT = "text"  # a query's text is missing, damaged, or not what its row says
+    WITNESS = "witness"  # a witness is damaged
+    PREFIX = "prefix"  # a prefix chain does not lead where its query says
+    RESULT = "result"  # an answer is damaged, or one that may not be kept, or missing, or too many
+    OUTBOX = "outbox"  # a result without a publication
+    FORM = "form"  # a form whose state contradicts its queries
+    LEASE = "lease"  # a lease of an owner that is not registered
+    OWNER = "owner"  # an owner without its lock file
+    TREE = "tree"  # a digest that cannot be found, or is there twice
+    COUNTER = "counter"  # a counter that does not count
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in a store that should not be."""
+    """One thing in a store that should not be."""
 
-    kind: str
-    subject: str
+    fault: Fault
+    subject: str  # id of the query, or name of the row
     message: str
 
 
 def check_store(directory: Path) -> list[Finding]:
-    """Findings, empty for a healthy store."""
-    raise NotImplementedError
+    """Everything that is wrong with the store in ``directory``; empty when all is well.
+
+    Raises MisuseError if there is none, ConfigError if another version of smtspool wrote it.
+    """
+    path = directory / INDEX_NAME
+    if not path.is_file():
+        raise MisuseError(f"{directory} holds no store")
+    try:
+        with described(path), closing(_opened(path)) as connection:
+            connection.execute("BEGIN")
+            return list(_findings(connection, directory))
+    except InfrastructureError as error:
+        return [Finding(Fault.DATABASE, str(path), str(error))]
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    # Without a journal nobody has the store open, and "immutable" keeps SQLite from creating one.
+    journal = path.with_name(path.name + "-wal")
+    mode = "mode=ro" if journal.exists() else "mode=ro&immutable=1"
+    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+
+
+def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION_ID or version != len(MIGRATIONS):
+        raise ConfigError(f"{directory} holds a store of version {version}, fsck knows {len(MIGRATIONS)}")
+    for (message,) in connection.execute("PRAGMA integrity_check"):
+        if message != "ok":
+            yield Finding(Fault.DATABASE, INDEX_NAME, message)
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield Finding(Fault.REFERENCE, f"{table} {row}", f"speaks of a row of {parent} that is not there")
+    yield from _queries(connection)
+    yield from _witnesses(connection)
+    for fault, message, statement in _CONTRADICTIONS:
+        for (subject,) in connection.execute(statement):
+            yield Finding(fault, str(subject), message)
+    yield from _trees(connection)
+    yield from _counters(connection)
+    yield from _owners(connection, directory)
+
+
+def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Each query with its text, its prefix chain, its form and its result."""
+    rows = connection.execute(
+        "SELECT q.number, q.id, q.prefix, q.depth, q.state, f.digest, t.body, r.status, r.digest, r.body "
+        "FROM queries q LEFT JOIN forms f ON f.number = q.form LEFT JOIN texts t ON t.query = q.number "
+        "LEFT JOIN results r ON r.query = q.number"
+    )
+    for _, identity, prefix, depth, state, form, body, status, answer_digest, answer in rows:
+        subject = identity.hex()
+        if (state == "done") != (answer is not None):
+            message = "done without a result" if answer is None else f"has a result and is {state}"
+            yield Finding(Fault.RESULT, subject, message)
+        if body is None:
+            yield Finding(Fault.TEXT, subject, "its text is missing")
+            continue
+        try:
+            query = decoded(body, identity)
+        except Damaged as error:
+            yield Finding(Fault.TEXT, subject, str(error))
+            continue
+        if form is not None and bytes.fromhex(query.form.digest) != form:
+            yield Finding(Fault.FORM, subject, "its row names another form than its text has")
+        yield from _prefix(connection, subject, query, prefix, depth)
+        if answer is not None:
+            yield from _result(subject, query, status, answer_digest, answer)
+
+
+def _prefix(
+    connection: sqlite3.Connection, subject: str, query: Query, prefix: int, depth: int
+) -> Iterator[Finding]:
+    """The chain from the query's prefix down to the empty one; every node is also someone's parent."""
+    path = query.levels[:-1]
+    if depth != len(path):
+        yield Finding(Fault.PREFIX, subject, f"its row says depth {depth}, its text {len(path)}")
+    # The key of a level covers the chain below it; the links further down are compared by their depths.
+    keys = [bytes.fromhex(level.key) for level in path]
+    found = connection.execute(
+        "SELECT p.digest, p.depth, up.digest, up.depth FROM prefixes p LEFT JOIN prefixes up "
+        "ON up.number = p.parent WHERE p.number = ?",
+        (prefix,),
+    ).fetchone()
+    expected = (
+        (keys[-1], len(keys), keys[-2] if len(keys) > 1 else b"", len(keys) - 1)
+        if keys
+        else (b"", 0, None, None)
+    )
+    if found != expected:
+        yield Finding(Fault.PREFIX, subject, "its row names another prefix than its text has")
+
+
+def _result(subject: str, query: Query, status: str, digest: bytes, body: bytes) -> Iterator[Finding]:
+    try:
+        answer = read_answer(body, digest)
+        if answer.status is not Status(status):
+            yield Finding(Fault.RESULT, subject, f"its row says {status}, its answer {answer.status}")
+        check_answer(query, answer)
+    except (Damaged, MisuseError) as error:
+        yield Finding(Fault.RESULT, subject, str(error))
+
+
+def _witnesses(connection: sqlite3.Connection) -> Iterator[Finding]:
+    rows = connection.execute(
+        "SELECT q.id, w.position, w.digest, w.body FROM witnesses w JOIN queries q ON q.number = w.query"
+    )
+    for identity, position, digest, body in rows:
+        if digest_of(body) != digest:
+            yield Finding(Fault.WITNESS, identity.hex(), f"witness {position} does not match its digest")
+
+
+# Statements that select the subjects of a contradiction between rows.
+_CONTRADICTIONS = (
+    (
+        Fault.OUTBOX,
+        "its result has no publication",
+        "SELECT lower(hex(q.id)) FROM results r JOIN queries q ON q.number = r.query "
+        "WHERE r.number NOT IN (SELECT result FROM publications)",
+    ),
+    (
+        Fault.PREFIX,
+        "its depth is not one more than that of its parent",
+        "SELECT 'prefix ' || p.number FROM prefixes p LEFT JOIN prefixes up ON up.number = p.parent "
+        "WHERE p.number <> 0 AND p.depth IS NOT up.depth + 1",
+    ),
+    (
+        Fault.FORM,
+        "waits, and nothing is being solved for it",
+        "SELECT lower(hex(q.id)) FROM queries q JOIN forms f ON f.number = q.form WHERE q.state = 'waiting' "
+        "AND NOT (f.draining = 1 OR (f.state = 'open' AND f.leader IS NOT NULL))",
+    ),
+    (
+        Fault.FORM,
+        "its leader is not an unsolved query of the form",
+        "SELECT 'form ' || f.number FROM forms f LEFT JOIN queries q ON q.number = f.leader "
+        "WHERE f.leader IS NOT NULL AND (q.number IS NULL OR q.form <> f.number "
+        "OR q.state NOT IN ('pending', 'leased'))",
+    ),
+    (
+        Fault.FORM,
+        "is being solved although another query of its open form leads",
+        "SELECT lower(hex(q.id)) FROM queries q JOIN forms f ON f.number = q.form "
+        "WHERE q.state IN ('pending', 'leased') AND f.state = 'open' AND f.leader IS NOT q.number",
+    ),
+    (
+        Fault.FORM,
+        "the query it takes its answer from does not have that answer",
+        "SELECT 'form ' || f.number FROM forms f LEFT JOIN queries q ON q.number = f.source "
+        "LEFT JOIN results r ON r.query = f.source "
+        "WHERE f.state = 'answered' AND (q.form IS NOT f.number OR r.status IS NOT f.status)",
+    ),
+    (
+        Fault.LEASE,
+        "is leased by an owner that is not registered",
+        # Names chosen by callers of `claim` are not registered; those of owners end in a 32 digit token.
+        "SELECT lower(hex(id)) FROM queries WHERE state = 'leased' "
+        "AND owner NOT IN (SELECT name FROM owners) "
+        "AND owner GLOB '*:*:*:' || replace(hex(zeroblob(16)), '0', '[0-9a-f]')",
+    ),
+    (
+        Fault.LEASE,
+        "is leased without ever having been handed out",
+        "SELECT lower(hex(id)) FROM queries WHERE state = 'leased' AND (token < 1 OR attempts < 1)",
+    ),
+)
+
+
+def _trees(connection: sqlite3.Connection) -> Iterator[Finding]:
+    for table, column in DIGEST_COLUMNS.items():
+        for number, digest in connection.execute(
+            f"SELECT number, {column} FROM {table} r JOIN trees ON name = '{table}' "
+            f"WHERE number BETWEEN 1 AND merged AND NOT EXISTS (SELECT 1 FROM {table}_tree t "
+            f"WHERE t.key = substr(r.{column}, 1, 8) AND t.number = r.number)"
+        ):
+            yield Finding(Fault.TREE, digest.hex(), f"row {number} of {table} is not in its tree")
+        for (digest,) in connection.execute(f"SELECT {column} FROM {table} GROUP BY 1 HAVING count(*) > 1"):
+            yield Finding(Fault.TREE, digest.hex(), f"has several rows in {table}")
+
+
+def _counters(connection: sqlite3.Connection) -> Iterator[Finding]:
+    kept = dict(connection.execute("SELECT name, value FROM counters"))
+    counted = {name: 0 for name in kept if name.split(".")[0] in ("queries", "results", "publications")}
+    for table, column in (("queries", "state"), ("results", "status"), ("publications", "state")):
+        for value, number in connection.execute(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"):
+            counted[f"{table}.{value}"] = number
+    for name, number in counted.items():
+        if kept.get(name) != number:
+            yield Finding(Fault.COUNTER, name, f"says {kept.get(name)}, there are {number}")
+
+
+def _owners(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
+    for name, token in connection.execute("SELECT name, token FROM owners"):
+        if not (directory / OWNERS_NAME / f"{token}.lock").is_file():
+            yield Finding(Fault.OWNER, name, "is registered without a lock file")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from smtspool.query import Query, Status
 
 from .database import Database
+from .digests import Digests
 from .forms import FormRow, FormState, form_row, place
 from .rows import digest_of, text_body, witness_body
 from .values import State
@@ -19,8 +20,6 @@ __all__ = ["MAX_WITNESSES", "ingest"]
 
 # Witnesses kept of one query; a fleet may send the same query with ever new inputs.
 MAX_WITNESSES = 64
-# Prefix rows remembered by a connection, to spare the look-up of paths that are growing now.
-MAX_PREFIX_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,6 @@ class _Prepared:
     query: Query
     identity: bytes
     body: bytes
-    digest: bytes
     witness: tuple[bytes, bytes] | None  # digest, body
 
 
@@ -42,22 +40,21 @@ def ingest(db: Database, queries: Sequence[Query]) -> list[bool]:
     if not prepared:
         return []
     with db.write() as now:
+        for digests in (db.queries, db.forms, db.prefixes):
+            digests.refresh()
+            digests.merge_if_long()
         batch = _Batch(db, now)
         created = [batch.add(entry) for entry in prepared]
         batch.insert()
-    if len(db.prefix_rows) > MAX_PREFIX_ROWS:
-        db.prefix_rows.clear()
-    db.prefix_rows.update(batch.prefixes)
     return created
 
 
 def _prepare(query: Query) -> _Prepared:
-    body = text_body(query)
     witness = None
     if query.witness is not None:
         encoded = witness_body(query.witness)
         witness = digest_of(encoded), encoded
-    return _Prepared(query, bytes.fromhex(query.id), body, digest_of(body), witness)
+    return _Prepared(query, bytes.fromhex(query.id), text_body(query), witness)
 
 
 @dataclass(slots=True)
@@ -67,28 +64,27 @@ class _Batch:
     db: Database
     now: float
     numbers: dict[bytes, int] = field(default_factory=dict)  # id -> row, of queries not inserted yet
+    inserted: dict[bytes, int] = field(default_factory=dict)  # and of those that are
     prefixes: dict[bytes, int] = field(default_factory=dict)
     forms: dict[bytes, FormRow] = field(default_factory=dict)
     rows: dict[str, list[tuple[object, ...]]] = field(default_factory=dict)
     # Queries whose form is answered unsat: they need no solving.
     answered: list[tuple[int, int]] = field(default_factory=list)
-    next_number: dict[str, int] = field(default_factory=dict)
+    last: dict[Digests, int] = field(default_factory=dict)  # highest row number in use
 
     def add(self, entry: _Prepared) -> bool:
         if entry.identity in self.numbers:
             self.insert()
-        known = self.db.connection.execute(
-            "SELECT number FROM queries WHERE id = ?", (entry.identity,)
-        ).fetchone()
-        if known is not None:
-            self._replay(known[0], entry)
+        number = self.inserted.get(entry.identity) or self.db.queries.find(entry.identity)
+        if number is not None:
+            self._replay(number, entry)
             return False
         self._create(entry)
         return True
 
     def _create(self, entry: _Prepared) -> None:
         query = entry.query
-        number = self.numbers[entry.identity] = self._number("queries")
+        number = self.numbers[entry.identity] = self._number(self.db.queries)
         form, state = self._place(number, entry)
         path = [bytes.fromhex(level.key) for level in query.levels[:-1]]
         self._row(
@@ -106,7 +102,7 @@ class _Batch:
                 state,
             ),
         )
-        self._row(_INSERT_TEXT, (number, entry.digest, entry.body))
+        self._row(_INSERT_TEXT, (number, entry.body))
         if entry.witness is not None:
             self._row(_INSERT_WITNESS, (number, 0, *entry.witness))
 
@@ -135,9 +131,9 @@ class _Batch:
     def _place(self, number: int, entry: _Prepared) -> tuple[int, State]:
         """Row of the query's form, and the state in which the query starts."""
         digest = bytes.fromhex(entry.query.form.digest)
-        form = self.forms.get(digest) or form_row(self.db, digest=digest)
+        form = self.forms.get(digest) or self._known_form(digest)
         if form is None:
-            form = FormRow(self._number("forms"), leader=number)
+            form = FormRow(self._number(self.db.forms), leader=number)
             self._row(_INSERT_FORM, (form.number, digest, number))
         elif form.state is FormState.OPEN and form.leader is not None:
             self._row(_HURRY_LEADER, (entry.query.priority, form.leader))
@@ -149,6 +145,10 @@ class _Batch:
             self.answered.append((form.number, number))
         self.forms[digest] = form
         return form.number, State.PENDING
+
+    def _known_form(self, digest: bytes) -> FormRow | None:
+        number = self.db.forms.find(digest)
+        return None if number is None else form_row(self.db, number)
 
     def _prefix(self, path: list[bytes]) -> int:
         """Row of the prefix, adding the part of the chain that is new. Looked up from its deep end."""
@@ -163,7 +163,7 @@ class _Batch:
         depth = len(path) - len(missing)
         for digest in reversed(missing):
             depth += 1
-            parent, row = row, self._number("prefixes")
+            parent, row = row, self._number(self.db.prefixes)
             self.prefixes[digest] = row
             self._row(
                 "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)",
@@ -172,24 +172,15 @@ class _Batch:
         return row
 
     def _known_prefix(self, digest: bytes) -> int | None:
-        row = self.prefixes.get(digest) or self.db.prefix_rows.get(digest)
-        if row is None:
-            found = self.db.connection.execute(
-                "SELECT number FROM prefixes WHERE digest = ?", (digest,)
-            ).fetchone()
-            if found is None:
-                return None
-            row = found[0]
-        self.prefixes[digest] = row
+        row = self.prefixes.get(digest) or self.db.prefixes.find(digest)
+        if row is not None:
+            self.prefixes[digest] = row
         return row
 
-    def _number(self, table: str) -> int:
+    def _number(self, digests: Digests) -> int:
         """The next row number of a table, handed out here so that rows can name each other."""
-        if table not in self.next_number:
-            (last,) = self.db.connection.execute(f"SELECT max(number) FROM {table}").fetchone()
-            self.next_number[table] = (last or 0) + 1
-        number = self.next_number[table]
-        self.next_number[table] = number + 1
+        number = self.last.get(digests, digests.last) + 1
+        self.last[digests] = number
         return number
 
     def _row(self, statement: str, values: tuple[object, ...]) -> None:
@@ -197,17 +188,18 @@ class _Batch:
 
     def insert(self) -> None:
         """Write what was collected."""
-        # A form's leader is checked at commit; otherwise a row only refers to tables written before it.
+        # A row refers only to tables written before it.
         for part in ("INTO prefixes", "INTO forms", "INTO queries", "INTO texts", "INTO witnesses", "UPDATE"):
             for statement in [statement for statement in self.rows if part in statement]:
                 self.db.connection.executemany(statement, self.rows.pop(statement))
         for form, number in self.answered:
             place(self.db, self.now, form, number)
         self.answered.clear()
+        self.inserted.update(self.numbers)
         self.numbers.clear()
 
 
-_INSERT_TEXT = "INSERT INTO texts (query, digest, body) VALUES (?, ?, ?)"
+_INSERT_TEXT = "INSERT INTO texts (query, body) VALUES (?, ?)"
 _INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
 _INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
 # Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.

@@ -92,7 +92,7 @@ def publication_failed(
                 number,
             ),
         )
-        db.bump("publications.failures")
+        db.bump("publication_failures")
 
 
 def revive_publications(db: Database) -> int:

@@ -11,13 +11,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from smtspool.errors import MisuseError
-from smtspool.query import Answer, Query, Status
+from smtspool.errors import AdmissionError, MisuseError
+from smtspool.query import Answer, Query, Status, rename_model
+from smtspool.query import complete as complete_model
 
 from .answers import check_answer, record
 from .database import Database
 from .forms import drain_one, quarantine, reused, settle
-from .reuse import transferred
 from .rows import Damaged, read_query
 from .values import Lease, Order, State
 
@@ -63,6 +63,7 @@ class _Held:
     token: int
     deadline: float
     attempts: int
+    prefix: int
 
 
 def claim(
@@ -86,10 +87,13 @@ def claim(
         taken = db.connection.execute(
             "UPDATE queries SET state = 'leased', owner = ?, deadline = ?, token = token + 1, "
             "attempts = attempts + 1 WHERE number IN (SELECT value FROM json_each(?)) "
-            "RETURNING number, token, attempts",
+            "RETURNING number, token, attempts, prefix",
             (owner, deadline, json.dumps(numbers)),
         ).fetchall()
-    held = {number: _Held(number, owner, token, deadline, attempts) for number, token, attempts in taken}
+    held = {
+        number: _Held(number, owner, token, deadline, attempts, prefix)
+        for number, token, attempts, prefix in taken
+    }
     # The leases are committed: reading and checking the texts keeps nobody from the write lock.
     leases = (_materialised(db, held[number]) for number in numbers)
     return [lease for lease in leases if lease is not None]
@@ -98,14 +102,14 @@ def claim(
 def _near(db: Database, affinity: str, limit: int) -> list[int]:
     """Pending queries whose prefix shares most with the given one: itself, its extensions, its ancestors."""
     connection = db.connection
-    found = connection.execute(
-        "SELECT number FROM prefixes WHERE digest = ?", (_digest(affinity),)
-    ).fetchone()
-    if found is None:
-        return []
-    (last,) = found
+    try:
+        last = int(affinity)
+    except ValueError as error:
+        raise MisuseError(f"not an affinity that a lease gave: {affinity!r}") from error
+    # Everything extends the empty prefix (row 0), so its extensions are no neighbours.
     children = connection.execute(
-        "SELECT number FROM prefixes WHERE parent = ? ORDER BY number DESC LIMIT ?", (last, NEAR_CHILDREN)
+        "SELECT number FROM prefixes WHERE parent = ? AND parent > 0 ORDER BY number DESC LIMIT ?",
+        (last, NEAR_CHILDREN),
     ).fetchall()
     ancestors = connection.execute(
         "WITH RECURSIVE up (number, distance) AS (SELECT ?, 0 UNION ALL SELECT p.parent, distance + 1 "
@@ -147,7 +151,7 @@ def _materialised(db: Database, held: _Held) -> Lease | None:
                 db.bump("damaged")
                 _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
         return None
-    return Lease(query, held.owner, held.token, held.deadline, held.attempts, held.number, offer)
+    return Lease(query, held.owner, held.token, held.deadline, held.attempts, held.number, held.prefix, offer)
 
 
 def _offer(db: Database, number: int, query: Query) -> Answer | None:
@@ -160,9 +164,12 @@ def _offer(db: Database, number: int, query: Query) -> Answer | None:
     if found is None:
         return None
     try:
-        return transferred(read_query(db, found[0]), reused(db, found[0]), query)
-    except Damaged:
-        return None  # the source's damage is its own finding; this query is simply solved
+        source, answer = read_query(db, found[0]), reused(db, found[0])
+        model = complete_model(query, rename_model(answer.model or {}, source.form, query.form))
+    except (Damaged, AdmissionError, MisuseError):
+        # A damaged source is a finding for fsck, and a sort without literals has no model to offer.
+        return None
+    return replace(answer, model=model, verified_by=None)
 
 
 def renew(db: Database, leases: Sequence[Lease], lease_s: float) -> list[Lease]:
@@ -304,13 +311,6 @@ def _finish(db: Database, now: float, number: int, answer: Answer) -> None:
 
 def _form_of(db: Database, number: int) -> int:
     return int(db.connection.execute("SELECT form FROM queries WHERE number = ?", (number,)).fetchone()[0])
-
-
-def _digest(key: str) -> bytes:
-    try:
-        return bytes.fromhex(key)
-    except ValueError as error:
-        raise MisuseError(f"not the key of a prefix: {key!r}") from error
 
 
 def _check_owner(owner: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import replace
 from hashlib import sha256
 
@@ -15,6 +14,7 @@ from .database import Database
 __all__ = [
     "Damaged",
     "answer_body",
+    "decoded",
     "digest_of",
     "read_answer",
     "read_query",
@@ -52,31 +52,32 @@ def read_query(db: Database, number: int) -> Query:
     Raises Damaged.
     """
     row = db.connection.execute(
-        "SELECT q.id, q.timeout_ms, q.priority, t.digest, t.body "
-        "FROM queries q LEFT JOIN texts t ON t.query = q.number WHERE q.number = ?",
+        "SELECT q.id, q.timeout_ms, q.priority, t.body FROM queries q JOIN texts t ON t.query = q.number "
+        "WHERE q.number = ?",
         (number,),
     ).fetchone()
     if row is None:
-        raise Damaged(f"query number {number} has no row")
-    identity, timeout_ms, priority, digest, body = row
+        raise Damaged(f"query number {number} has no text")
+    identity, timeout_ms, priority, body = row
+    query = decoded(body, identity)
+    witness = next(iter(read_witnesses(db, number, limit=1)), None)
+    return replace(query, timeout_ms=timeout_ms, priority=priority, witness=witness)
+
+
+def decoded(body: bytes, identity: bytes) -> Query:
+    """The query with this id that the bytes stand for. Raises Damaged."""
     try:
-        query = decode(_checked(body, digest, "the text of the query"))
-    except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise Damaged(f"the text of the query cannot be decoded: {error}") from error
+        query = decode(body)
+    except InfrastructureError as error:
+        raise Damaged(str(error)) from error
     if bytes.fromhex(query.id) != identity:
-        raise Damaged("the text of the query belongs to another query")
-    witnesses = read_witnesses(db, number, limit=1)
-    return replace(
-        query,
-        timeout_ms=timeout_ms,
-        priority=priority,
-        witness=witnesses[0] if witnesses else None,
-    )
+        raise Damaged("the stored text belongs to another query")
+    return query
 
 
 def read_witnesses(db: Database, number: int, *, limit: int = -1) -> list[Witness]:
     """The witnesses of a query, oldest first. Raises Damaged."""
-    rows: Iterable[tuple[bytes, bytes]] = db.connection.execute(
+    rows = db.connection.execute(
         "SELECT digest, body FROM witnesses WHERE query = ? ORDER BY position LIMIT ?", (number, limit)
     )
     witnesses = []
@@ -92,7 +93,7 @@ def read_answer(body: bytes, digest: bytes) -> Answer:
     return Answer.from_json(json.loads(_checked(body, digest, "the answer")))
 
 
-def _checked(body: bytes | None, digest: bytes | None, what: str) -> bytes:
-    if body is None or digest_of(body) != digest:
+def _checked(body: bytes, digest: bytes, what: str) -> bytes:
+    if digest_of(body) != digest:
         raise Damaged(f"{what} is damaged: its bytes do not match the digest they were stored with")
     return body

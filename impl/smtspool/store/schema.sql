@@ -2,11 +2,13 @@
 --
 -- A query is one small row of `queries`, because that row changes with every lease; its text lies in
 -- `texts`, written once. All digests are raw SHA-256 (32 bytes). Times are seconds since the epoch.
+-- Rows of queries, forms and prefixes are numbered from 1 (prefixes: 0) upwards and never deleted; those
+-- tables are searched by digest through their trees, see digests.py.
 
 CREATE TABLE prefixes (                      -- chain of path prefixes; row 0 is the empty prefix
     number  INTEGER PRIMARY KEY,
     parent  INTEGER REFERENCES prefixes (number),
-    digest  BLOB NOT NULL UNIQUE,            -- key of the level; covers the whole chain up to it
+    digest  BLOB NOT NULL,                   -- key of the level; covers the whole chain up to it
     depth   INTEGER NOT NULL                 -- assertions on the way from row 0
 ) STRICT;
 CREATE INDEX prefix_children ON prefixes (parent);
@@ -14,11 +16,12 @@ INSERT INTO prefixes (number, parent, digest, depth) VALUES (0, NULL, x'', 0);
 
 CREATE TABLE forms (                         -- queries equal up to the names of their symbols
     number   INTEGER PRIMARY KEY,
-    digest   BLOB NOT NULL UNIQUE,           -- includes the version of the normaliser
+    digest   BLOB NOT NULL,                  -- includes the version of the normaliser
     state    TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'answered', 'quarantined')),
-    leader   INTEGER REFERENCES queries (number) DEFERRABLE INITIALLY DEFERRED, -- solved for the waiting ones
-    source   INTEGER REFERENCES queries (number) DEFERRABLE INITIALLY DEFERRED, -- whose answer is reused
-    status   TEXT CHECK (status IN ('sat', 'unsat')),                           -- of that answer
+    leader   INTEGER,                        -- the query solved for the waiting ones; not a foreign key,
+                                             -- because it is written first and checking it later is a scan
+    source   INTEGER REFERENCES queries (number),      -- whose answer is reused
+    status   TEXT CHECK (status IN ('sat', 'unsat')),  -- of that answer
     draining INTEGER NOT NULL DEFAULT 0,     -- 1: no longer open, and queries still wait to be let go
     CHECK ((state = 'open' AND source IS NULL) OR (state <> 'open' AND leader IS NULL)),
     CHECK (state <> 'answered' OR (source IS NOT NULL AND status IS NOT NULL))
@@ -27,7 +30,7 @@ CREATE INDEX forms_draining ON forms (number) WHERE draining = 1;
 
 CREATE TABLE queries (
     number      INTEGER PRIMARY KEY,         -- order of admission
-    id          BLOB NOT NULL UNIQUE,
+    id          BLOB NOT NULL,
     form        INTEGER NOT NULL REFERENCES forms (number),
     prefix      INTEGER NOT NULL REFERENCES prefixes (number),
     depth       INTEGER NOT NULL,
@@ -52,10 +55,30 @@ CREATE INDEX waiting_form     ON queries (form, number)                      WHE
 CREATE INDEX leased_deadline  ON queries (deadline)                          WHERE state = 'leased';
 CREATE INDEX leased_owner     ON queries (owner)                             WHERE state = 'leased';
 
+CREATE TABLE trees (                         -- which rows the trees below hold: those up to `merged`
+    name    TEXT PRIMARY KEY,
+    merged  INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+INSERT INTO trees (name) VALUES ('queries'), ('forms'), ('prefixes');
+CREATE TABLE queries_tree (                  -- key: the first 8 bytes of the digest
+    key     BLOB NOT NULL,
+    number  INTEGER NOT NULL,
+    PRIMARY KEY (key, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE forms_tree (
+    key     BLOB NOT NULL,
+    number  INTEGER NOT NULL,
+    PRIMARY KEY (key, number)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE prefixes_tree (
+    key     BLOB NOT NULL,
+    number  INTEGER NOT NULL,
+    PRIMARY KEY (key, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE texts (                         -- the encoded query without its witness
     query   INTEGER PRIMARY KEY REFERENCES queries (number),
-    digest  BLOB NOT NULL,
-    body    BLOB NOT NULL
+    body    BLOB NOT NULL                    -- carries its own digest
 ) STRICT;
 
 CREATE TABLE witnesses (                     -- inputs known to reach the query, oldest first

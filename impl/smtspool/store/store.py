@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -144,8 +144,8 @@ class Store:
         with self._db.write() as now:
             row = self._db.connection.execute(
                 "SELECT q.number, q.form, r.number, r.status FROM queries q "
-                "JOIN results r ON r.query = q.number WHERE q.id = ?",
-                (_raw(query_id),),
+                "JOIN results r ON r.query = q.number WHERE q.number = ?",
+                (self._number(query_id),),
             ).fetchone()
             if row is None or Status(row[3]).definite:
                 return False
@@ -176,11 +176,13 @@ class Store:
         """The committed answer of a query, if it has one."""
         with self._db.read() as connection:
             row = connection.execute(
-                "SELECT r.number, q.id, r.digest, r.body, r.completed FROM queries q "
-                "JOIN results r ON r.query = q.number WHERE q.id = ?",
-                (_raw(query_id),),
+                "SELECT number, digest, body, completed FROM results WHERE query = ?",
+                (self._number(query_id),),
             ).fetchone()
-        return None if row is None else _result(*row)
+        if row is None:
+            return None
+        number, digest, body, completed = row
+        return Result(number, query_id, read_answer(body, digest), completed)
 
     def results(self, after: int = 0) -> Iterator[Result]:
         """Results in the order of completion, beginning behind number ``after``."""
@@ -202,15 +204,23 @@ class Store:
         with self._db.read() as connection:
             return dict(connection.execute("SELECT name, value FROM counters"))
 
+    def bump(self, increments: Mapping[str, int | float]) -> None:
+        """Add to telemetry counters, durably and together."""
+        for name in increments:
+            if name.split(".")[0] in ("queries", "results", "publications"):
+                raise MisuseError(f"{name} counts rows and cannot be bumped")
+        with self._db.write():
+            for name, amount in increments.items():
+                self._db.bump(name, amount)
+
     def counts(self) -> Counts:
         """How many queries are where. Costs the same whatever the store holds."""
         return Counts.of(self.counters())
 
     def _number(self, query_id: str) -> int | None:
-        row = self._db.connection.execute(
-            "SELECT number FROM queries WHERE id = ?", (_raw(query_id),)
-        ).fetchone()
-        return None if row is None else int(row[0])
+        """Row of the query; inside a transaction."""
+        self._db.queries.refresh()
+        return self._db.queries.find(_raw(query_id))
 
     # Publication
 

@@ -44,6 +44,7 @@ class Lease:
     deadline: float
     attempts: int  # this one included
     number: int  # row of the query
+    prefix: int  # row of its prefix
     reuse: Answer | None = None
 
     @property
@@ -53,9 +54,8 @@ class Lease:
 
     @property
     def affinity(self) -> str:
-        """Key of the query's prefix, to be passed to the next ``claim``; empty for the empty prefix."""
-        levels = self.query.levels
-        return levels[-2].key if len(levels) > 1 else ""
+        """Names the query's prefix, to be passed to the next ``claim``."""
+        return str(self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
