@@ -14,9 +14,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from conformance import protocols
 from conformance.engine.manifest import check_all, load_manifest, pin
 from conformance.engine.replay import Divergence
+from conformance.protocols import NAMES, Report, replay, run
 
 MANIFEST = Path(__file__).parent.parent / "models" / "manifest.toml"
 
@@ -42,19 +42,19 @@ def run_models(console: Console, *, repin: bool) -> int:
     return bad
 
 
-def run_protocols(console: Console, names: list[str], path: str | None) -> int:
+def run_protocols(console: Console, names: list[str], path: str | None, variant: int) -> int:
     """Drive protocols through the code and print what was driven; the number of those that are incomplete."""
     if path is not None:
-        with protocols.replay(names[0]) as replay:
-            replay.path([int(number) for number in path.split(",") if number != "-"])
+        with replay(names[0]) as driven:
+            driven.path([int(number) for number in path.split(",") if number != "-"], variant)
         console.print("the path goes as the model says")
         return 0
     table = Table(title="conformance")
-    for column in protocols.Report.COLUMNS:
+    for column in Report.COLUMNS:
         table.add_column(column, justify="right" if column != "protocol" else "left")
     bad = 0
     for name in names:
-        report = protocols.run(name, say=lambda text: console.print(text, highlight=False, markup=False))
+        report = run(name, say=lambda text: console.print(text, highlight=False, markup=False))
         table.add_row(*report.cells())
         bad += not report.complete
     console.print(table)
@@ -64,18 +64,19 @@ def run_protocols(console: Console, names: list[str], path: str | None) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 only when everything that is required was done and came out right."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", *protocols.NAMES])
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", *NAMES])
     parser.add_argument(
         "--pin", action="store_true", help="models: write the results of today into the manifest"
     )
     parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
+    parser.add_argument("--variant", type=int, default=0, help="with --path: the variant of the tour")
     chosen = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
         if chosen.what == "models":
             return min(1, run_models(console, repin=chosen.pin))
-        names = list(protocols.NAMES) if chosen.what == "all" else [chosen.what]
-        return min(1, run_protocols(console, names, chosen.path))
+        names = list(NAMES) if chosen.what == "all" else [chosen.what]
+        return min(1, run_protocols(console, names, chosen.path, chosen.variant))
     except Divergence as error:
         console.print(str(error), markup=False, highlight=False)
         return 1

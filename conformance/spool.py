@@ -1,9 +1,9 @@
 """Spool admission: ``models/spool_admission`` driven through real consumers.
 
-Consumers are processes of their own that run ``Spool.scan`` into a real ``Store``; spool, lock, store and files
-are the product's. The environment is this process: it publishes with ``Spool.submit``, replaces by rename,
-kills with SIGKILL, and makes the store or a move fail with the error that a full or broken disk gives. While
-every consumer stands at a gate nothing moves, so what is read here from the directories, from
+Consumers are processes of their own that run ``Spool.scan`` into a real ``Store``; spool, lock, store and
+files are the product's. The environment is this process: it publishes with ``Spool.submit``, replaces by
+rename, kills with SIGKILL, and makes the store or a move fail with the error that a full or broken disk
+gives. While every consumer stands at a gate nothing moves, so what is read here from the directories, from
 ``/proc/locks`` and from the store is one consistent state.
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sqlite3
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from conformance.engine.module import variables
 from conformance.engine.replay import Divergence, Invariant, Refused, State, gate_of
 from conformance.engine.values import Function, Value, function
 from smtspool.actions import Step, observed_by
+from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
 from smtspool.query import parse_file
 from smtspool.spool import Spool
@@ -60,6 +61,9 @@ STEP_OF_GATE = {
     "Move": "move",
     "Release": "release",
 }
+IDENTITY = ("dev", "ino", "mode", "size", "mtime_ns")
+# What a scan that did not get the lock comes back with.
+UNSERVED = {"Busy": {"busy"}, "RefuseLock": {"LockRefused"}}
 # Faults happen at a gate: whoever stands there stands ready for them too.
 FAULT_AT_GATE = {"Commit": "FailStore", "Move": "FailMove"}
 
@@ -81,32 +85,26 @@ class _Seam:
         self._gate.after(step.name, step.params, step.outcome, error)
 
 
-def consume(
-    gate: Gate, *, spool: str, store: str, name: str, batch: int, sabotage: str | None = None
-) -> None:
-    """A consumer: scans when it is called, through gates. ``sabotage`` names a fault to put into the code."""
-    with (
-        _sabotaged(sabotage),
-        Spool.open(spool) as source,
-        Store.open(Path(store)) as sink,
-        observed_by(_Seam(gate)),
-    ):
+def consume(gate: Gate, *, spool: str, store: str, name: str, batch: int) -> None:
+    """A consumer: makes a pass when it is called, through gates."""
+    looks = 0
+
+    def watch(event: str, _: object) -> None:
+        nonlocal looks
+        looks += event in ("os.listdir", "os.scandir")
+
+    sys.addaudithook(watch)
+    with Spool.open(spool) as source, Store.open(Path(store)) as sink, observed_by(_Seam(gate)):
 
         def scan() -> dict[str, Any]:
-            return asdict(source.scan(sink.ingest, consumer=name, budget_s=3600.0, batch=batch))
+            before = looks
+            try:
+                report = asdict(source.scan(sink.ingest, consumer=name, budget_s=3600.0, batch=batch))
+            except InfrastructureError as error:
+                report = {"outcome": type(error).__name__}
+            return {**report, "looks": looks - before}
 
         gate.serve({"scan": scan})
-
-
-@contextmanager
-def _sabotaged(name: str | None) -> Iterator[None]:
-    if name is None:
-        yield
-        return
-    from conformance.spool_mutants import MUTANTS
-
-    with MUTANTS[name].applied():
-        yield
 
 
 # --- the system --------------------------------------------------------------------------------------
@@ -128,10 +126,15 @@ class Pass:
 
     todo: list[str] = field(default_factory=list)
     batch: list[Read] = field(default_factory=list)
+    failed: bool = False
 
 
 class SpoolSystem:
-    """One spool, one store, and their consumers."""
+    """One spool, one store, and their consumers.
+
+    ``variant`` decides what the model does not tell apart: whether the folders hold files of the same names
+    from before (odd numbers), and with which kind of bad file and which way of replacing the producer begins.
+    """
 
     def __init__(
         self,
@@ -142,57 +145,61 @@ class SpoolSystem:
         *,
         lockfile: str = "regular",
         batch: int = BATCH,
-        sabotage: str | None = None,
+        variant: int = 0,
         patience_s: float = 10.0,
     ) -> None:
-        self._nursery = nursery
         self.files = files
         self.contents = contents
-        self.results: dict[str, Any] = {}
-        self._batch = batch
-        self._sabotage = sabotage
-        self._patience_s = patience_s
-        self.root = Path(tempfile.mkdtemp(prefix="conform-", dir=_fastest()))
-        self.spool = f"{self.root}/spool"
-        self._stamp = 1_000_000_000
         self.consumers: dict[str, Participant] = {}
+        self._nursery = nursery
+        self._batch = batch
+        self._variant = variant
+        self._drafts = 0
+        self._patience_s = patience_s
         self._passes = {name: Pass() for name in consumers}
         self._ids = {parse_file("x" + SUFFIX, CONTENTS[k])[0].id: k for k in sorted(GOOD)}
-        try:
-            self._spool = Spool.open(self.spool, create=True)
-            Store.open(self.root / "store", create=True).close()
-            self._database = sqlite3.connect(self.root / "store" / "index.sqlite3", isolation_level=None)
+        self._closing = ExitStack()
+        with self._closing:
+            self.root = self._closing.enter_context(
+                tempfile.TemporaryDirectory(prefix="conform-", dir=_fastest())
+            )
+            self.spool = f"{self.root}/spool"
+            self.store = f"{self.root}/store"
+            Spool.open(self.spool, create=True).close()
+            Store.open(Path(self.store), create=True).close()
+            database = sqlite3.connect(f"{self.store}/index.sqlite3", isolation_level=None)
+            self._database = self._closing.enter_context(closing(database))
             if lockfile == "foreign":
-                (self.root / "spool" / LOCK).symlink_to("elsewhere")
+                (Path(self.spool) / LOCK).symlink_to("elsewhere")
+            self._past = self._lay_past() if variant % 2 else {}
+            self._closing.callback(self._dismiss)
             for name in consumers:
                 self._employ(name)
-        except BaseException:
-            self.close()
-            raise
+            self._closing = self._closing.pop_all()
+
+    def _lay_past(self) -> dict[str, tuple[int, ...]]:
+        """Settled files from before, under the names to come. Nothing may touch them."""
+        old = [f"accepted/{file}{SUFFIX}" for file in self.files]
+        old += [f"rejected/{file}{SUFFIX}{ending}" for file in self.files for ending in ("", ".error")]
+        for name in old:
+            Path(self.spool, name).write_bytes(b"from before")
+        return {name: _identity(f"{self.spool}/{name}") or () for name in old}
 
     def _employ(self, name: str) -> None:
         """A process for the consumer ``name``, standing at its first gate."""
-        params = {
-            "spool": self.spool,
-            "store": str(self.root / "store"),
-            "name": name,
-            "batch": self._batch,
-            "sabotage": self._sabotage,
-        }
+        params = {"spool": self.spool, "store": self.store, "name": name, "batch": self._batch}
         self.consumers[name] = self._nursery.spawn(name, params, patience_s=self._patience_s)
         self.consumers[name].call("scan")
 
-    def close(self) -> None:
-        """End all consumers and remove everything."""
+    def _dismiss(self) -> None:
         for consumer in self.consumers.values():
             if consumer.position != Dead():
                 consumer.kill()
             consumer.close()
-        with suppress(AttributeError):
-            self._database.close()
-        with suppress(AttributeError):
-            self._spool.close()
-        shutil.rmtree(self.root, ignore_errors=True)
+
+    def close(self) -> None:
+        """End all consumers and remove everything."""
+        self._closing.close()
 
     # steps
 
@@ -221,7 +228,12 @@ class SpoolSystem:
         passed = self.consumers[name].release()
         assert passed is not None
         self._observe(name, passed)
-        self._go_on(name)
+        if passed.name == "TryLock" and passed.outcome != "Acquire":
+            self._go_on(name, UNSERVED.get(str(passed.outcome), set()), may_look=False)
+        elif self._passes[name].failed:
+            self._go_on(name, {"InfrastructureError"})
+        else:
+            self._go_on(name, {"idle", "scanned"})
         return passed
 
     def fail(self, name: str, fault: str) -> None:
@@ -230,8 +242,8 @@ class SpoolSystem:
         if not isinstance(at, At) or FAULT_AT_GATE.get(at.name) != fault:
             raise Refused(f"{name} stands at {at}")
         self.consumers[name].release(fail="ENOSPC" if fault == "FailStore" else "EIO")
-        self._passes[name] = Pass()
-        self._go_on(name)
+        self._passes[name] = Pass(failed=True)
+        self._go_on(name, {"InfrastructureError"})
 
     def crash(self, name: str) -> None:
         """Kill a consumer; another process takes its place."""
@@ -239,11 +251,18 @@ class SpoolSystem:
         self._passes[name] = Pass()
         self._employ(name)
 
-    def _go_on(self, name: str) -> None:
-        """A service scans for ever: call the next scan where one has returned."""
+    def _go_on(self, name: str, outcomes: set[str], *, may_look: bool = True) -> None:
+        """A service scans for ever: call the next scan where one has returned, as it should have."""
         consumer = self.consumers[name]
         if isinstance(consumer.position, Idle):
-            self.results[name] = consumer.position.result
+            report = consumer.position.result
+            if report["outcome"] not in outcomes:
+                raise Divergence(
+                    f"the scan of {name} came back {report}, expected {sorted(outcomes)}", "report"
+                )
+            if not may_look and (report["looks"] or report.get("backlog") is not None):
+                raise Divergence(f"{name} had no lock and looked into folders: {report}", "report")
+            self._passes[name] = Pass()
             consumer.call("scan")
         if isinstance(consumer.position, Dead):
             raise Divergence(f"{name} died")
@@ -253,10 +272,11 @@ class SpoolSystem:
         seen = self._passes[name]
         file = str(passed.params.get("file", "")).removesuffix(SUFFIX)
         if passed.name == "List":
-            seen.todo = [other for other in self.files if os.path.lexists(self._path("incoming", other))]
+            seen.todo = [other for other in self.files if os.path.lexists(self._incoming(other))]
         elif passed.name == "Open":
             seen.todo = [other for other in seen.todo if other != file]
-            seen.batch.append(Read(file, self._content("incoming", file), self._identity("incoming", file)))
+            content = self._content(f"incoming/{file}{SUFFIX}")
+            seen.batch.append(Read(file, content, _identity(self._incoming(file))))
         elif passed.name == "Verify" and passed.outcome == "unstable":
             seen.batch.pop()
         elif passed.name == "WriteSidecar":
@@ -264,82 +284,109 @@ class SpoolSystem:
         elif passed.name == "Move":
             seen.batch = [read for read in seen.batch if read.file != file]
 
-    def _write(self, file: str, content: str) -> Path:
-        """A file of the producer, not yet published. Each has an mtime of its own, so that an inode number
-        that the file system gives out again is no ABA (F364 §3.2 leaves those out)."""
-        self._stamp += 1_000_000_007
-        draft = self.root / f"{file}.draft"
-        draft.write_bytes(CONTENTS[content])
-        os.utime(draft, ns=(self._stamp, self._stamp))
+    def _draft(self, file: str, content: str) -> Path:
+        """A file of the producer, not yet published; bad ones in turn as text, as a link and as a FIFO. Each
+        has an mtime of its own, so that an inode number that the file system gives out again is no ABA,
+        which F364 section 3.2 leaves out."""
+        self._drafts += 1
+        draft = Path(self.root) / f"{file}.draft"
+        kind = (self._variant // 2 + self._drafts) % 3 if content not in GOOD else 0
+        if kind == 0:
+            draft.write_bytes(CONTENTS[content])
+        elif kind == 1:
+            (draft.parent / "elsewhere").write_bytes(CONTENTS["g"])
+            draft.symlink_to(draft.parent / "elsewhere")
+        else:
+            os.mkfifo(draft)
+        self._stamp(draft)
         return draft
 
+    def _stamp(self, path: str | Path) -> None:
+        moment = 1_000_000_000 + self._drafts * 1_000_000_007
+        os.utime(path, ns=(moment, moment), follow_symlinks=False)
+
     def _publish(self, file: str, content: str) -> None:
-        draft = self._write(file, content)
+        draft = self._draft(file, content)
         with Directory.open(self.root) as mine, Directory.open(f"{self.spool}/incoming") as incoming:
             try:
                 mine.rename(draft.name, incoming, file + SUFFIX)
             except FileExistsError as error:
+                draft.unlink()
                 raise Refused(str(error)) from error
 
     def _replace(self, file: str, content: str) -> None:
-        if not os.path.lexists(self._path("incoming", file)):
+        path = self._incoming(file)
+        if not os.path.lexists(path):
             raise Refused(f"{file} is not in incoming/")
-        self._write(file, content).replace(self._path("incoming", file))
+        draft = self._draft(file, content)
+        plain = all(stat.S_ISREG(os.lstat(p).st_mode) for p in (path, draft))
+        if plain and (self._variant // 2 + self._drafts) % 2:  # in place
+            with open(path, "r+b") as target:
+                target.truncate(target.write(draft.read_bytes()))
+            self._stamp(path)
+            draft.unlink()
+        else:
+            draft.replace(path)
 
     # the projection
 
-    def _path(self, folder: str, file: str) -> str:
-        return f"{self.spool}/{folder}/{file}{SUFFIX}"
+    def project(self) -> dict[str, Value]:
+        """The real state as values of the model's variables."""
+        self._look()
+        return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
 
-    def _content(self, folder: str, file: str) -> str:
-        with open(self._path(folder, file), "rb") as source:
+    def _incoming(self, file: str) -> str:
+        return f"{self.spool}/incoming/{file}{SUFFIX}"
+
+    def _look(self) -> None:
+        """Find every file: ``_homes`` from file to paths, ``_sidecars`` from file to names in rejected/."""
+        self._homes: dict[str, list[str]] = {file: [] for file in self.files}
+        self._sidecars: dict[str, list[str]] = {file: [] for file in self.files}
+        for folder in FOLDERS:
+            for entry in os.listdir(f"{self.spool}/{folder}"):
+                path = f"{folder}/{entry}"
+                if path in self._past:
+                    if _identity(f"{self.spool}/{path}") != self._past[path]:
+                        self._homes[f"{path} is overwritten"] = [path]
+                    continue
+                is_sidecar = folder == "rejected" and entry.endswith(".error")
+                found = self._sidecars if is_sidecar else self._homes
+                # A taken name gets a suffix: a.smt2, a~1f2e3d4c.smt2.
+                found.setdefault(
+                    entry.removesuffix(".error").removesuffix(SUFFIX).partition("~")[0], []
+                ).append(path)
+
+    def _project_where(self) -> Value:
+        return function(
+            {file: frozenset(p.partition("/")[0] for p in paths) for file, paths in self._homes.items()}
+        )
+
+    def _project_content(self) -> Value:
+        return function(
+            {file: self._content(paths[0]) if paths else NOTHING for file, paths in self._homes.items()}
+        )
+
+    def _content(self, path: str) -> str:
+        full = f"{self.spool}/{path}"
+        if not stat.S_ISREG(os.lstat(full).st_mode):
+            return "bad"
+        with open(full, "rb") as source:
             data = source.read()
         return next((name for name, known in CONTENTS.items() if known == data), TORN)
 
-    def _identity(self, folder: str, file: str) -> tuple[int, ...] | None:
-        try:
-            status = os.lstat(self._path(folder, file))
-        except FileNotFoundError:
-            return None
-        return status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
-
-    def project(self) -> dict[str, Value]:
-        """The real state as values of the model's variables."""
-        return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
-
-    def _project_where(self) -> Value:
-        found: dict[str, set[str]] = {file: set() for file in self.files}
-        for folder in FOLDERS:
-            for entry in os.listdir(f"{self.spool}/{folder}"):
-                if not (folder == "rejected" and entry.endswith(".error")):
-                    found.setdefault(entry.removesuffix(SUFFIX), set()).add(folder)
-        return function({file: frozenset(folders) for file, folders in found.items()})
-
-    def _folder(self, file: str) -> str | None:
-        return next((folder for folder in FOLDERS if os.path.lexists(self._path(folder, file))), None)
-
-    def _project_content(self) -> Value:
-        homes = {file: self._folder(file) for file in self.files}
-        return function(
-            {file: NOTHING if home is None else self._content(home, file) for file, home in homes.items()}
-        )
-
     def _project_sidecar(self) -> Value:
-        return function({file: self._sidecar(file) for file in self.files})
+        return function({file: self._sidecar(file, told) for file, told in self._sidecars.items()})
 
-    def _sidecar(self, file: str) -> str:
-        try:
-            with open(f"{self._path('rejected', file)}.error", "rb") as sidecar:
-                told = json.load(sidecar)["identity"]
-        except FileNotFoundError:
-            return "none"
-        home = self._folder(file)
-        real = None if home is None else self._identity(home, file)
-        return (
-            "fits"
-            if real == tuple(told[k] for k in ("dev", "ino", "mode", "size", "mtime_ns"))
-            else "misfits"
-        )
+    def _sidecar(self, file: str, told: list[str]) -> str:
+        if len(told) != 1:
+            return "several" if told else "none"
+        home = self._homes[file][0] if self._homes.get(file) else ""
+        if home.startswith("rejected/") and told[0] != f"{home}.error":
+            return "unpaired"
+        with open(f"{self.spool}/{told[0]}", "rb") as sidecar:
+            identity = json.load(sidecar)["identity"]
+        same = _identity(f"{self.spool}/{home}") == tuple(identity[key] for key in IDENTITY)
+        return "fits" if same else "misfits"
 
     def _project_rows(self) -> Value:
         rows: dict[Value, int] = dict.fromkeys([*self.contents, TORN], 0)
@@ -376,9 +423,7 @@ class SpoolSystem:
     def _project_stale(self) -> Value:
         return function(
             {
-                name: frozenset(
-                    r.file for r in seen.batch if self._identity("incoming", r.file) != r.identity
-                )
+                name: frozenset(r.file for r in seen.batch if _identity(self._incoming(r.file)) != r.identity)
                 for name, seen in self._passes.items()
             }
         )
@@ -388,9 +433,18 @@ class SpoolSystem:
         return frozenset(text for consumer in self.consumers.values() for text in _gates(consumer.position))
 
 
+def _identity(path: str) -> tuple[int, ...] | None:
+    """What of a file's identity a rename leaves alone; None when there is no file."""
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return tuple(getattr(status, f"st_{key}") for key in IDENTITY)
+
+
 def _holds_lock(pid: int | None, inode: int) -> bool:
-    """True if a process has a locked descriptor of ``inode``, as the kernel tells it (``/proc/locks`` tells the
-    same, a thousand times slower)."""
+    """True if a process has a locked descriptor of ``inode``, as the kernel tells it (``/proc/locks`` tells
+    the same, a thousand times slower)."""
     for entry in os.scandir(f"/proc/{pid}/fd"):
         with suppress(FileNotFoundError):
             if entry.stat().st_ino == inode:
@@ -450,11 +504,11 @@ INVARIANTS: Mapping[str, Invariant] = {
     "OneRowPerContent": lambda s: all(rows in (0, 1) for rows in _all(s, "rows").values()),
     "OnlyGoodIsStored": lambda s: all(k in GOOD for k, rows in _all(s, "rows").items() if rows != 0),
     "RejectedIsExplained": lambda s: all(
-        _all(s, "sidecar")[file] == "fits" and _all(s, "content")[file] not in GOOD
+        _all(s, "sidecar").get(file) == "fits" and _all(s, "content")[file] not in GOOD
         for file in _settled(s, "rejected")
     ),
     "SidecarHasItsFile": lambda s: all(
-        _all(s, "where")[file] in (frozenset({"rejected"}), frozenset({"incoming"}))
+        _all(s, "where").get(file) in (frozenset({"rejected"}), frozenset({"incoming"}))
         for file, told in _all(s, "sidecar").items()
         if told != "none"
     ),
@@ -468,17 +522,17 @@ class SpoolAdapter:
     name = "spool"
     invariants = INVARIANTS
     external = frozenset({"Publish", "Replace", "Crash"})
+    kills = frozenset({"Crash"})
     excluded: Mapping[str, Callable[[Function, State], bool]] = {
         # A name published again after its file was settled is another file; see the module's header.
         "Publish": lambda label, state: _all(state, "where")[label["file"]] != frozenset({"incoming"}),
     }
 
-    def __init__(self, nursery: Nursery, *, sabotage: str | None = None, patience_s: float = 10.0) -> None:
+    def __init__(self, nursery: Nursery, *, patience_s: float = 10.0) -> None:
         self._nursery = nursery
-        self._sabotage = sabotage
         self._patience_s = patience_s
 
-    def start(self, initial: State) -> SpoolSystem:
+    def start(self, initial: State, variant: int) -> SpoolSystem:
         """A fresh spool and store, with one process a consumer."""
         return SpoolSystem(
             self._nursery,
@@ -486,6 +540,6 @@ class SpoolAdapter:
             tuple(str(name) for name in _all(initial, "where")),
             tuple(str(name) for name in _all(initial, "rows") if name != TORN),
             lockfile=str(initial["lockfile"]),
-            sabotage=self._sabotage,
+            variant=variant,
             patience_s=self._patience_s,
         )

@@ -1,9 +1,10 @@
 """Gates: real participants, released one step at a time, killed at will.
 
 A *participant* is a process (or a thread) that runs real code. The code reports each atomic step twice: ahead
-of it (the *gate*, where the participant stands until the scheduler lets it go) and after it. Between two steps
-nothing is held, so a participant that waits for another one without a gate shows up as blocked, one that takes
-a step nobody expects stands at an unexpected gate, and one that ends is dead; each with a deadline.
+of it (the *gate*, where the participant stands until the scheduler lets it go) and after it. Between two
+steps nothing is held, so a participant that waits for another one without a gate shows up as blocked, one
+that takes a step nobody expects stands at an unexpected gate, and one that ends is dead; each with a
+deadline.
 
 The code's side is :class:`Gate`: ``before`` and ``after`` fit any seam that calls around its steps. The
 scheduler's side is :class:`Participant`. Between them runs one socket with one JSON document per packet.
@@ -22,13 +23,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
+from . import mutants
+
 __all__ = [
+    "LEDGER",
     "At",
     "Dead",
     "Gate",
@@ -111,7 +116,7 @@ class Gate:
         while request := self._receive():
             try:
                 result = calls[request["call"]](**request["params"])
-            except Exception as error:  # the boundary: whatever the code raises is an observation
+            except Exception as error:  # noqa: BLE001  whatever the code raises is an observation
                 result = {"raised": type(error).__name__, "text": str(error)}
             self._send({"idle": result})
 
@@ -128,6 +133,16 @@ class Gate:
 
 def _plain(value: object) -> object:
     return sorted(value) if isinstance(value, (set, frozenset)) else str(value)
+
+
+class Ledger(threading.local):
+    """What this thread really made participants do; a harness that only pretends adds nothing."""
+
+    released: int = 0
+    killed: int = 0
+
+
+LEDGER = Ledger()
 
 
 # --- the scheduler's side ----------------------------------------------------------------------------
@@ -166,6 +181,7 @@ class Participant:
             raise GateError(f"{self.name} stands at no gate: {self.position}")
         step = self.position
         self._last = step.name
+        LEDGER.released += 1
         self._send({"fail": fail} if fail else {"go": True})
         passed, self.position = self._settle(None if fail else step)
         return passed
@@ -177,6 +193,7 @@ class Participant:
         signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         if not select.select([self._pidfd], [], [], self._patience_s)[0]:
             raise GateError(f"{self.name} survived SIGKILL for {self._patience_s:g} s")
+        LEDGER.killed += 1
         self.position = Dead()
         self.close()
 
@@ -229,24 +246,27 @@ class Participant:
 
 
 class Nursery:
-    """Forks participants that run ``entry`` ("module:function", called with its :class:`Gate` and
-    ``params`` as keyword arguments). Milliseconds per process. A context manager."""
+    """Forks participants, for any thread, that run ``entry`` ("module:function", called with its
+    :class:`Gate` and ``params`` as keyword arguments), with a mutant if one is given (see :mod:`.mutants`).
+    Milliseconds per process. A context manager."""
 
-    def __init__(self, entry: str) -> None:
+    def __init__(self, entry: str, mutant: str = "[]") -> None:
+        self._spawning = threading.Lock()  # protects one request and its answer
         self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, entry, str(theirs.fileno())], pass_fds=[theirs.fileno()]
+                [sys.executable, "-m", __name__, entry, str(theirs.fileno()), mutant],
+                pass_fds=[theirs.fileno()],
             )
 
     def spawn(self, name: str, params: Mapping[str, Any], *, patience_s: float = 10.0) -> Participant:
         """A new process, idle."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        with self._spawning, theirs:
             socket.send_fds(self._link, [json.dumps(params).encode()], [theirs.fileno()])
-        if not select.select([self._link], [], [], 60.0)[0]:
-            raise GateError("the nursery does not answer")
-        answer = self._link.recv(PACKET)
+            if not select.select([self._link], [], [], 60.0)[0]:
+                raise GateError("the nursery does not answer")
+            answer = self._link.recv(PACKET)
         if not answer:
             raise GateError(f"the nursery ended with {self._process.wait()}")
         return Participant(name, ours, int(answer), patience_s=patience_s)
@@ -265,9 +285,11 @@ class Nursery:
         self.close()
 
 
-def _nurse(entry: str, link: socket.socket) -> None:
+def _nurse(entry: str, link: socket.socket, mutant: str) -> None:
     module, _, function = entry.partition(":")
+    finder = mutants.install(mutant)
     run = getattr(importlib.import_module(module), function)
+    mutants.require_applied(finder)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the children
     while True:
         request, descriptors, _, _ = socket.recv_fds(link, PACKET, 1)
@@ -290,7 +312,7 @@ def _live(run: Callable[..., None], link: socket.socket, params: Mapping[str, An
         code = 0
     except SystemExit:
         code = 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001  the end of this process: told, not passed to the nursery's loop
         sys.excepthook(*sys.exc_info())
     finally:
         sys.stderr.flush()
@@ -298,4 +320,4 @@ def _live(run: Callable[..., None], link: socket.socket, params: Mapping[str, An
 
 
 if __name__ == "__main__":
-    _nurse(sys.argv[1], socket.socket(fileno=int(sys.argv[2])))
+    _nurse(sys.argv[1], socket.socket(fileno=int(sys.argv[2])), sys.argv[3])

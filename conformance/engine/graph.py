@@ -1,7 +1,7 @@
 """The complete labelled state graph of a bounded model, canonical and storable.
 
-TLC 2.15 labels the edges of its dump with action names only, writes a ``strict digraph`` and numbers states by
-fingerprint. The bounded module therefore keeps a history variable ``act``, a record of the name and the
+TLC 2.15 labels the edges of its dump with action names only, writes a ``strict digraph`` and numbers states
+by fingerprint. The bounded module therefore keeps a history variable ``act``, a record of the name and the
 parameters of the step just taken, and the graph is read like this:
 
 * a *state* is a dumped state without ``act`` (and without other test aids);
@@ -10,8 +10,8 @@ parameters of the step just taken, and the graph is read like this:
 Nothing is lost by this. Two parallel edges with different labels end in dumped states that differ in ``act``,
 so they stay two lines. A step that changes nothing (a second ``Busy`` in a row) first leads to a dumped state
 that differs in ``act`` only and there becomes a self-loop, which TLC does dump; both project to the same
-self-loop. What must hold in return is that ``act`` never influences behaviour: all dumped states with the same
-values have the same outgoing edges. :func:`from_dot` checks it, and refuses a step without a label.
+self-loop. What must hold in return is that ``act`` never influences behaviour: all dumped states with the
+same values have the same outgoing edges. :func:`from_dot` checks it, and refuses a step without a label.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The list of all runs of all models, with the result that each must have.
 
 ``models/manifest.toml`` pins for every cfg the outcome, the property that fails, the numbers of generated and
-distinct states, the depth, and a digest of the modules and the cfg. A run that differs in any of these fails, and
-so does a cfg that is not listed: a model that silently became smaller is the usual way to a green result.
-A run of the kind ``graph`` also pins the committed corpus of its labelled graph, which must come out again.
+distinct states, the depth, and a digest of the modules and the cfg. A run that differs in any of these
+fails, and so does a cfg that is not listed: a model that silently became smaller is the usual way to a green
+result. A run of the kind ``graph`` also pins the committed corpus of its labelled graph, which must come out
+again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from .graph import Graph, from_dot, load, save, to_text
 from .tlc import Outcome, Result, Tlc, TlcError
 
 __all__ = [
-    "Kind",
     "ManifestError",
     "Run",
     "Verdict",
@@ -174,7 +174,7 @@ def check_all(manifest: Path, *, tlc: Tlc | None = None, parallel: int = 2) -> I
 
 
 def pin(manifest: Path, runs: Sequence[Run], *, parallel: int = 2) -> None:
-    """Write the manifest anew with what the runs give now, and the corpora beside it. For reviewed changes."""
+    """Write the manifest anew with today's results, and the corpora beside it; for reviewed changes."""
     lines = ["# The runs of all models and their results, written by `python -m conformance models --pin`."]
     runner = Tlc()
     with ThreadPoolExecutor(parallel) as pool:

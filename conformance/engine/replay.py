@@ -1,11 +1,12 @@
 """A complete graph driven through a real system: every edge, every refusal, every invariant.
 
 An :class:`Adapter` starts a fresh real system, and the :class:`System` it returns performs one step for real,
-says at which gates its participants stand, and projects itself to the variables of the model. What is required:
+says at which gates its participants stand, and projects itself to the variables of the model. What is
+required:
 
 * *edges*: after each edge of the graph the projection equals the target, variable by variable;
 * *refusals*: in each state the gates where participants stand are those whose steps the model enables there,
-  no more and no fewer; and each external step that the model does not enable is attempted and changes nothing;
+  no more and no fewer; and each external step that the model does not enable is tried and changes nothing;
 * *invariants*: each is also evaluated on the projection after every step.
 
 A difference is reported with the shortest path that shows it, and one line that repeats it.
@@ -15,15 +16,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from difflib import ndiff
 from typing import Protocol
 
-from .gates import GateError
+from .gates import LEDGER, GateError
 from .graph import Edge, Graph
 from .tours import cover, shortest_path
-from .values import Function, Value, parse, show, show_state
+from .values import Function, Value, show, show_state
 
 __all__ = [
     "Adapter",
@@ -42,7 +44,11 @@ Invariant = Callable[[State], bool]
 
 
 class Divergence(AssertionError):
-    """The real system does something that the model does not."""
+    """The real system does something that the model does not; ``detector`` is what saw it."""
+
+    def __init__(self, message: str, detector: str = "step") -> None:
+        super().__init__(message)
+        self.detector = detector
 
 
 class Refused(Exception):
@@ -82,12 +88,17 @@ class Adapter(Protocol):
         """The actions that are not steps of participants: calls from outside and the environment."""
 
     @property
+    def kills(self) -> frozenset[str]:
+        """The external actions that kill a participant."""
+
+    @property
     def excluded(self) -> Mapping[str, Callable[[Function, State], bool]]:
         """Refusals that cannot be attempted, because what the real system would then do is left out of the
         model: by action, when."""
 
-    def start(self, initial: State) -> System:
-        """A fresh system in an initial state."""
+    def start(self, initial: State, variant: int) -> System:
+        """A fresh system in an initial state. What the model does not tell apart (which kind of bad file,
+        which way of replacing) follows from ``variant``, another number for each tour."""
 
 
 def gate_of(label: Function) -> str:
@@ -166,37 +177,42 @@ class Replay:
 
     # driving
 
-    def run(self, *, longest: int = 10_000, until_s: float | None = None) -> Drive:
-        """All tours. Raises :class:`Divergence` at the first difference, with the shortest path to it."""
+    def run(self, *, workers: int = 1, longest: int = 10_000, most_tours: int | None = None) -> Drive:
+        """All tours, or the first ``most_tours``, ``workers`` at a time. Raises :class:`Divergence` at the
+        first difference, with the shortest path to it."""
         started = time.monotonic()
-        for start, tour in cover(self._graph, longest=longest):
-            self._tour(start, tour)
-            self.drive.tours += 1
-            self.drive.seconds = time.monotonic() - started
-            if until_s is not None and self.drive.seconds > until_s:
-                break
+        tours = list(enumerate(cover(self._graph, longest=longest)))[:most_tours]
+        # The longest first: whoever is free takes the next, and all end at about the same time.
+        tours.sort(key=lambda tour: -len(tour[1][1]))
+        with ThreadPoolExecutor(workers) as pool:
+            running = [pool.submit(self._tour, start, path, number) for number, (start, path) in tours]
+            try:
+                for done in as_completed(running):
+                    done.result()
+                    self.drive.tours += 1
+            finally:
+                pool.shutdown(cancel_futures=True)
+        self.drive.seconds = time.monotonic() - started
         return self.drive
 
-    def _tour(self, start: int, tour: Sequence[Edge]) -> None:
-        taken = 0
-        try:
-            for _ in self._walk(start, tour):
-                taken += 1
-        except (Divergence, GateError) as error:
-            raise self._shortest(
-                start, tour[:taken], tour[taken] if taken < len(tour) else None, error
-            ) from error
-
-    def path(self, numbers: Sequence[int]) -> Drive:
+    def path(self, numbers: Sequence[int], variant: int = 0) -> Drive:
         """One path, given as indices into the edges of the graph; a path from an initial state."""
         edges = [self._graph.edges[number] for number in numbers]
-        start = edges[0].source if edges else self._graph.initial[0]
-        self._tour(start, edges)
+        self._tour(edges[0].source if edges else self._graph.initial[0], edges, variant)
         return self.drive
 
-    def _walk(self, start: int, path: Sequence[Edge]) -> Iterator[Edge]:
-        with closing(self._adapter.start(self._graph.values[start])) as system:
-            self._compare(system, start, "the start")
+    def _tour(self, start: int, tour: Sequence[Edge], variant: int) -> None:
+        taken = 0
+        try:
+            for _ in self._walk(start, tour, variant):
+                taken += 1
+        except (Divergence, GateError) as error:
+            failed = tour[taken] if taken < len(tour) else None
+            raise self._shortest(start, tour[:taken], failed, variant, error) from error
+
+    def _walk(self, start: int, path: Sequence[Edge], variant: int) -> Iterator[Edge]:
+        with closing(self._adapter.start(self._graph.values[start], variant)) as system:
+            self._compare(system, start, "the start", "start")
             self._arrive(system, start)
             for edge in path:
                 self._step(system, edge)
@@ -204,23 +220,31 @@ class Replay:
 
     def _step(self, system: System, edge: Edge) -> None:
         label = self._graph.labels[edge.label]
+        before = (LEDGER.released, LEDGER.killed)
         try:
             system.perform(label)
         except Refused as error:
             raise Divergence(f"refused a step that the model enables: {error}") from error
+        after = (LEDGER.released, LEDGER.killed)
+        if after[edge.label not in self._gates] == before[edge.label not in self._gates] and (
+            edge.label in self._gates or label["name"] in self._adapter.kills
+        ):
+            raise Divergence(f"no participant was made to do {edge.label}", "ledger")
         self.drive.steps += 1
         self._compare(system, edge.target, edge.label)
         self.drive.edges.add(edge)
         self._arrive(system, edge.target)
 
-    def _compare(self, system: System, target: int, after: str) -> None:
+    def _compare(self, system: System, target: int, after: str, detector: str = "edge") -> None:
         real = system.project()
         for name, holds in self._adapter.invariants.items():
             if not holds(real):
-                raise Divergence(f"{name} does not hold after {after}: {show_state(real)}")
+                raise Divergence(
+                    f"{name} does not hold after {after}: {show_state(real)}", f"invariant {name}"
+                )
         if real != self._graph.values[target] and show_state(real) != self._graph.states[target]:
             found = difference(self._graph.values[target], real)
-            raise Divergence(f"another state after {after} (- model, + real):\n{found}")
+            raise Divergence(f"another state after {after} (- model, + real):\n{found}", detector)
 
     def _arrive(self, system: System, state: int) -> None:
         """On the first visit of a state, everything that must be refused there."""
@@ -231,7 +255,8 @@ class Replay:
         if standing != ready:
             raise Divergence(
                 f"other gates (model enables {sorted(ready - standing)} where nobody stands; "
-                f"participants stand at {sorted(standing - ready)} that the model does not enable)"
+                f"participants stand at {sorted(standing - ready)} that the model does not enable)",
+                "gates",
             )
         required = list(self._refusals(state))
         for text in required[1:]:
@@ -240,44 +265,41 @@ class Replay:
         self._visited.add(state)
 
     def _attempt(self, system: System, state: int, text: str) -> None:
-        try:
+        with suppress(Refused):
             system.perform(self._graph.labels[text])
-        except Refused:
-            pass
-        self._compare(system, state, f"the attempt of {text}")
+        self._compare(system, state, f"the attempt of {text}", "refusal")
 
     # reporting
 
     def _shortest(
-        self, start: int, taken: Sequence[Edge], failed: Edge | None, error: Exception
+        self, start: int, taken: Sequence[Edge], failed: Edge | None, variant: int, error: Exception
     ) -> Divergence:
         """The same difference on the shortest path that shows it, if that shows it."""
         end = failed.source if failed else (taken[-1].target if taken else start)
         last = [failed] if failed else []
         short = shortest_path(self._graph, self._graph.initial, lambda state: state == end) or ()
         for path in ([*short, *last], [*taken, *last]):
-            again = Replay(self._graph, self._adapter)
             begin = path[0].source if path else start
+            again = Replay(self._graph, self._adapter)
             again._visited = set(range(len(self._graph.states))) - {path[-1].target if path else begin, end}
             try:
-                for _ in again._walk(begin, path):
+                for _ in again._walk(begin, path, variant):
                     pass
             except (Divergence, GateError) as found:
-                return Divergence(self._report(path, found))
-        return Divergence("seen once, not on repetition:\n" + self._report([*taken, *last], error))
+                return Divergence(self._report(path, variant, found), _detector(found))
+        report = self._report([*taken, *last], variant, error)
+        return Divergence(f"seen once, not on repetition:\n{report}", _detector(error))
 
-    def _report(self, path: Sequence[Edge], error: Exception) -> str:
+    def _report(self, path: Sequence[Edge], variant: int, error: Exception) -> str:
         numbers = {edge: number for number, edge in enumerate(self._graph.edges)}
         steps = "\n".join(f"  {position}. {edge.label}" for position, edge in enumerate(path, 1))
         repeat = ",".join(str(numbers[edge]) for edge in path)
         return (
             f"{self._adapter.name}: {error}\nafter\n{steps}\n"
-            f"repeat it with\n  python -m conformance {self._adapter.name} --path {repeat or '-'}"
+            f"repeat it with\n"
+            f"  python -m conformance {self._adapter.name} --variant {variant} --path {repeat or '-'}"
         )
 
 
-def label(text: str) -> Function:
-    """A label from its text."""
-    value = parse(text)
-    assert isinstance(value, Function)
-    return value
+def _detector(error: Exception) -> str:
+    return error.detector if isinstance(error, Divergence) else "gates"

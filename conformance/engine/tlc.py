@@ -259,7 +259,8 @@ def _communicate(
 
 
 def run_all(runs: Sequence[Callable[[], Result]], *, parallel: int = 2) -> Iterator[Result | TlcError]:
-    """The results of ``runs`` in their order, ``parallel`` at a time; an error is a result, not an exception."""
+    """The results of ``runs`` in their order, ``parallel`` at a time; an error is a result, not an
+    exception."""
 
     def attempt(run: Callable[[], Result]) -> Result | TlcError:
         try:

@@ -1,8 +1,8 @@
 """Tours: few long paths from initial states that together take every edge of a graph.
 
 Starting a real system costs far more than a step of it, so a tour goes on as long as it can: it takes an edge
-not yet taken, else walks the shortest way to one, and ends only when none is reachable. The next tour starts at
-the initial state again. Tours depend on nothing but the graph.
+not yet taken, else walks the shortest way to one, and ends only when none is reachable. The next tour starts
+at the initial state again. Tours depend on nothing but the graph.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def shortest_path(graph: Graph, sources: tuple[int, ...], wanted: Callable[[int]
 
 
 def cover(graph: Graph, *, longest: int = 10_000) -> Iterator[tuple[int, Tour]]:
-    """Tours as (initial state, edges) that take every edge at least once, none longer than ``longest`` by more
-    than the way to one edge. Raises :class:`GraphError` when an edge cannot be reached."""
+    """Tours as (initial state, edges) that take every edge at least once, none longer than ``longest`` by
+    more than the way to one edge. Raises :class:`GraphError` when an edge cannot be reached."""
     fresh = [list(reversed(edges)) for edges in graph.outgoing]
     left = len(graph.edges)
     while left:

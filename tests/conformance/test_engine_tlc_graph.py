@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_label_that_influences_behaviour_is_found(lamp: Path) -> None:
 
 def test_a_cut_dump_is_refused(dump: str) -> None:
     lines = dump.splitlines()
-    node = next(index for index, line in enumerate(lines) if "->" not in line and "[label=" in line)
+    node = next(index for index, line in enumerate(lines) if " -> " not in line and "[label=" in line)
     with pytest.raises(GraphError):
         from_dot("\n".join(lines[:node] + lines[node + 1 :]))
 
@@ -153,7 +154,7 @@ def test_tours_take_every_reachable_edge(arrows: list[tuple[int, str, int]]) -> 
     driven = set()
     for start, tour in cover(graph):
         assert start == 0 and tour
-        for before, after in zip(tour, tour[1:], strict=False):
+        for before, after in pairwise(tour):
             assert before.target == after.source
         driven |= set(tour)
     assert driven == set(edges)
