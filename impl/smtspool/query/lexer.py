@@ -112,8 +112,8 @@ def _canonical(token: str) -> str:
     first = token[0]
     if first == "|":
         name = token[1:-1]
-        if len(token) < 2 or IDENTIFIER.fullmatch(name) is None:
-            return token
+        if IDENTIFIER.fullmatch(name) is None:
+            return f"|!{name}|" if name[:1] in ("@", ".") else token
         if name in RESERVED or name[0] in "@.":
             return "!" + name
         return _SYNONYMS.get(name, name)
@@ -128,7 +128,7 @@ def _refuse_clash(respelled: Mapping[str, str], distinct: set[str]) -> None:
     """Two symbols of one text must not become one."""
     for token, new in respelled.items():
         name = token[1:-1] if token[0] == "|" else token
-        if new == "!" + name and (new in distinct or f"|{new}|" in distinct):
+        if new.strip("|") == "!" + name and (new in distinct or f"|{new}|" in distinct):
             raise AdmissionError(Reason.SYMBOL, f"{token[:64]} cannot be told from {new[:64]}: rename one")
 
 

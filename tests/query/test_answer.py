@@ -1,0 +1,61 @@
+"""Answers keep their facts apart, and survive JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import FrozenInstanceError
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smtspool.query import Answer, Attempt, Status
+
+TEXT = st.none() | st.text(max_size=8)
+ATTEMPTS = st.builds(
+    Attempt,
+    attempt_id=st.text(max_size=8),
+    engine=st.text(max_size=8),
+    status=st.sampled_from(Status),
+    reason=TEXT,
+    cancelled=st.booleans(),
+    cancel_reason=TEXT,
+    generation=st.integers(0, 9),
+    prefix_hit=st.integers(0, 9),
+    verified=st.none() | st.booleans(),
+    elapsed_ms=st.floats(0, 1e9),
+)
+ANSWERS = st.builds(
+    Answer,
+    status=st.sampled_from(Status),
+    model=st.none() | st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=3),
+    engine=TEXT,
+    reason=TEXT,
+    core=st.none() | st.lists(st.integers(0, 9), max_size=3).map(tuple),
+    verified_by=TEXT,
+    disagreement=st.booleans(),
+    reused_from=TEXT,
+    at_limit=st.booleans(),
+    elapsed_ms=st.floats(0, 1e9),
+    attempts=st.lists(ATTEMPTS, max_size=2).map(tuple),
+)
+
+
+@given(ANSWERS)
+def test_json_keeps_every_fact(answer: Answer) -> None:
+    assert Answer.from_json(json.loads(json.dumps(answer.to_json()))) == answer
+
+
+@pytest.mark.parametrize("status", Status)
+def test_only_sat_and_unsat_are_definite(status: Status) -> None:
+    assert status.definite is (status in {Status.SAT, Status.UNSAT})
+
+
+def test_answers_do_not_change() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Answer(Status.SAT).status = Status.UNSAT  # type: ignore[misc]
+
+
+def test_no_core_is_not_an_empty_core() -> None:
+    assert Answer.from_json(Answer(Status.UNSAT).to_json()).core is None
+    assert Answer.from_json(Answer(Status.UNSAT, core=()).to_json()).core == ()
