@@ -7,15 +7,19 @@ import logging
 
 __all__ = ["log_to_stderr"]
 
+# What a line is about, where it is about something: given as ``extra`` to the logger.
+SUBJECTS = ("query", "attempts")
+
 
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        members = {
+        members: dict[str, object] = {
             "time": record.created,
             "level": record.levelname.lower(),
             "thread": record.threadName,
             "message": record.getMessage(),
         }
+        members.update((name, record.__dict__[name]) for name in SUBJECTS if name in record.__dict__)
         if record.exc_info:
             members["traceback"] = self.formatException(record.exc_info)
         return json.dumps(members)

@@ -1,0 +1,110 @@
+"""Loops: the machine may fail them, a defect may not pass."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from smtspool.errors import InfrastructureError
+from smtspool.service.loops import FINISHED, Health, Loop, backoff_seconds
+from tests.service.support import PATIENCE_S, until
+
+Step = Callable[[], float | None]
+
+
+def loop_of(step: Step, health: Health, **options: Callable[[], None]) -> Loop:
+    return Loop("worker", step, stop=threading.Event(), health=health, defect=health.fatal, **options)
+
+
+def run(loop: Loop) -> None:
+    loop.start()
+    loop.join(PATIENCE_S)
+    assert not loop.is_alive()
+
+
+@pytest.mark.parametrize(
+    "error", [InfrastructureError("no"), OSError(28, "no"), sqlite3.OperationalError("no")]
+)
+def test_a_failure_of_the_machine_is_tried_again(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    outcomes: list[Exception | None] = [error, error, None]
+    health = Health()
+
+    def step() -> float | None:
+        outcome = outcomes.pop(0)
+        if outcome is not None:
+            raise outcome
+        return FINISHED
+
+    with caplog.at_level(logging.INFO, "smtspool"):
+        run(loop_of(step, health))
+    assert not outcomes
+    assert health.fatal_error is None
+    assert health.ailing() == {}
+    assert [record.getMessage().split(" (")[-1] for record in caplog.records] == [
+        "try again in 0.1 s)",
+        "try again in 0.2 s)",
+        "worker works again",
+    ]
+
+
+def test_while_it_fails_its_health_says_so() -> None:
+    health = Health()
+    mended = threading.Event()
+
+    def step() -> float | None:
+        if not mended.is_set():
+            raise InfrastructureError("disk full")
+        return FINISHED
+
+    loop = loop_of(step, health)
+    loop.start()
+    until(lambda: "worker" in health.ailing())
+    assert health.ailing()["worker"].message == "disk full"
+    mended.set()
+    loop.hurry()
+    loop.join(PATIENCE_S)
+    assert health.ailing() == {}
+
+
+def test_the_delay_doubles_up_to_half_a_minute() -> None:
+    delays = [backoff_seconds(failures) for failures in range(1, 200)]
+    assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert max(delays) == delays[-1] == 30.0
+
+
+def test_a_defect_is_kept_and_told_and_what_was_opened_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+    health = Health()
+    left = threading.Event()
+
+    def step() -> float | None:
+        raise ZeroDivisionError("a defect")
+
+    run(loop_of(step, health, leave=left.set))
+    assert isinstance(health.fatal_error, ZeroDivisionError)
+    assert left.is_set()
+    assert "please report it" in caplog.text
+
+
+def test_a_failure_while_it_ends_is_no_defect(caplog: pytest.LogCaptureFixture) -> None:
+    health = Health()
+
+    def leave() -> None:
+        raise InfrastructureError("database is locked")
+
+    run(loop_of(lambda: FINISHED, health, leave=leave))
+    assert health.fatal_error is None
+    assert "database is locked" in caplog.text
+
+
+def test_stop_ends_it_at_the_next_step() -> None:
+    health, stop = Health(), threading.Event()
+    loop = Loop("worker", lambda: 1000.0, stop=stop, health=health, defect=health.fatal)
+    loop.start()
+    stop.set()
+    loop.hurry()
+    loop.join(PATIENCE_S)
+    assert not loop.is_alive()

@@ -1,0 +1,149 @@
+"""Publication: files say what was committed, whatever happens between the commit and the file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smtspool.query import Answer, Status, parse_envelope
+from smtspool.service import Campaign, export_inputs
+from smtspool.service.desk import Desk
+from smtspool.service.publisher import Publisher
+from smtspool.store import Backoff, Store
+from tests.service.support import query, witnessed
+
+SAT = Answer(Status.SAT, {"b": "#x2a"}, engine="z3", verified_by="bitwuzla")
+
+
+@pytest.fixture
+def publisher(campaign: Campaign) -> Iterator[Publisher]:
+    # No delay between tries, and three of them.
+    impatient = Backoff(base_s=0.0, failures=3)
+    made = Publisher(campaign, Desk(), open_store=lambda: Store.open(campaign.store, backoff=impatient))
+    yield made
+    made.close()
+
+
+def answer(store: Store, asked: object, given: Answer) -> None:
+    store.ingest([asked])  # type: ignore[list-item]
+    with store.register() as owner:
+        assert store.complete([(store.claim(owner.name, 60, 1)[0], given)]) == [True]
+
+
+def answer_witnessed(store: Store) -> str:
+    asked = parse_envelope(witnessed(42))
+    answer(store, asked, SAT)
+    return asked.id
+
+
+def results(campaign: Campaign) -> list[Path]:
+    return sorted((campaign.out / "results").iterdir())
+
+
+def inputs(campaign: Campaign) -> list[Path]:
+    return sorted((campaign.out / "inputs").iterdir())
+
+
+def test_a_result_file_says_everything(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    identity = answer_witnessed(store)
+    assert publisher.step() == 0
+    [path] = results(campaign)
+    document = json.loads(path.read_text())
+    assert path.name == f"{identity}.json"
+    assert document["schema"] == "smtspool-result-v1"
+    assert (document["id"], document["status"], document["verified_by"]) == (identity, "sat", "bitwuzla")
+    assert document["model"] == {"b": "#x2a"}
+    assert bytes.fromhex(document["input_hex"]) == b"A*"
+    assert document["metadata"] == {"site": 42}
+    assert document["completed"] > 0
+    assert store.counts().publications_due == 0
+
+
+def test_a_new_input_is_named_as_afl_wants_it(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    identity = answer_witnessed(store)
+    publisher.step()
+    [path] = inputs(campaign)
+    assert path.read_bytes() == b"A*"
+    assert re.fullmatch(rf"id:\d{{6}},query:{identity[:16]}", path.name)
+
+
+def test_unsat_has_a_result_and_no_input(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    answer(store, query(1, against=2), Answer(Status.UNSAT, engine="z3"))
+    publisher.step()
+    assert len(results(campaign)) == 1
+    assert inputs(campaign) == []
+
+
+def test_a_failed_write_is_tried_again(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    identity = answer_witnessed(store)
+    obstacle = campaign.out / "results" / f"{identity}.json"
+    obstacle.mkdir()
+    publisher.step()
+    assert store.counts().publications_due == 1
+    obstacle.rmdir()
+    publisher.step()
+    assert store.counts().publications_published == 1
+    assert obstacle.is_file()
+
+
+def test_after_too_many_failures_it_is_a_dead_letter_that_can_be_revived(
+    campaign: Campaign, store: Store, publisher: Publisher, caplog: pytest.LogCaptureFixture
+) -> None:
+    identity = answer_witnessed(store)
+    obstacle = campaign.out / "results" / f"{identity}.json"
+    obstacle.mkdir()
+    while store.counts().publications_due:
+        publisher.step()
+    assert store.counts().publications_dead == 1
+    assert caplog.text.count("cannot publish") == 3
+    obstacle.rmdir()
+    assert store.revive_publications() == 1
+    publisher.step()
+    assert store.counts().publications_published == 1
+
+
+def test_a_kill_between_the_file_and_the_outbox_is_harmless(
+    campaign: Campaign, store: Store, publisher: Publisher
+) -> None:
+    answer_witnessed(store)
+    [publication] = store.due_publications(10)
+    publisher.step()
+    before = [(path.name, path.read_bytes()) for path in (*results(campaign), *inputs(campaign))]
+    assert store.republish() == 1  # what the outbox looks like if only the files were written
+    [again] = store.due_publications(10)
+    assert again.id == publication.id
+    publisher.step()
+    assert [(path.name, path.read_bytes()) for path in (*results(campaign), *inputs(campaign))] == before
+
+
+def test_nothing_temporary_is_left(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    identity = answer_witnessed(store)
+    (campaign.out / "results" / f"{identity}.json").mkdir()
+    publisher.step()
+    assert not [path for path in (*results(campaign), *inputs(campaign)) if path.name.startswith(".")]
+
+
+def test_it_ends_when_nothing_more_can_become_due(campaign: Campaign, store: Store) -> None:
+    desk = Desk()
+    publisher = Publisher(campaign, desk, open_store=lambda: Store.open(campaign.store))
+    assert publisher.step() == 1.0
+    answer_witnessed(store)
+    desk.solved_all.set()
+    assert publisher.step() == 0
+    assert publisher.step() is None
+    publisher.close()
+
+
+def test_export_copies_what_the_folder_does_not_have(
+    campaign: Campaign, store: Store, publisher: Publisher, tmp_path: Path
+) -> None:
+    answer_witnessed(store)
+    publisher.step()
+    target = tmp_path / "afl" / "foreign"
+    assert export_inputs(campaign, target) == 1
+    assert export_inputs(campaign, target) == 0
+    assert [path.read_bytes() for path in target.iterdir()] == [b"A*"]

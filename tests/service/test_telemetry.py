@@ -1,0 +1,49 @@
+"""What is counted in memory reaches the store, and outlives a store that refuses it."""
+
+from __future__ import annotations
+
+import pytest
+
+from smtspool.errors import InfrastructureError
+from smtspool.service import Campaign
+from smtspool.service.telemetry import Telemetry
+from smtspool.solve import RaceSummary
+from smtspool.spool import Outcome, ScanReport
+from smtspool.store import Store
+from tests.service.support import locked
+
+SCAN = ScanReport(Outcome.SCANNED, accepted=2, rejected=1, bytes=10, latency=(0.5, 0.25))
+RACE = RaceSummary("z3", ("bitwuzla", "z3"), 0.1, 1, False, 250.0)
+
+
+def test_scans_and_races_add_up(store: Store) -> None:
+    telemetry = Telemetry()
+    for _ in range(2):
+        telemetry.scan(SCAN)
+        telemetry.race(RACE)
+    telemetry.flush(store)
+    counters = store.counters()
+    assert counters["admission.scans.scanned"] == 2
+    assert counters["admission.accepted"] == 4
+    assert counters["admission.latency_seconds"] == 1.5
+    assert counters["races"] == counters["races.hedged"] == 2
+    assert counters["races.seconds"] == 0.5
+
+
+def test_what_was_flushed_is_not_counted_again(store: Store) -> None:
+    telemetry = Telemetry()
+    telemetry.scan(SCAN)
+    telemetry.flush(store)
+    telemetry.flush(store)
+    assert store.counters()["admission.accepted"] == 2
+
+
+def test_a_refused_flush_loses_nothing(campaign: Campaign) -> None:
+    telemetry = Telemetry()
+    telemetry.scan(SCAN)
+    with Store.open(campaign.store, busy_timeout_s=0.01) as store:
+        with locked(campaign), pytest.raises(InfrastructureError):
+            telemetry.flush(store)
+        telemetry.scan(SCAN)
+        telemetry.flush(store)
+        assert store.counters()["admission.accepted"] == 4

@@ -1,0 +1,280 @@
+"""Workers: one answer per lease, and no lease left behind whatever goes wrong."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from smtspool.errors import InfrastructureError
+from smtspool.query import Answer, Status
+from smtspool.service import Campaign, Settings
+from smtspool.service.desk import Desk
+from smtspool.service.fleet import Fleet
+from smtspool.service.heartbeat import Heartbeat
+from smtspool.service.loops import FINISHED
+from smtspool.service.telemetry import Telemetry
+from smtspool.service.worker import BATCH_SECONDS, CLAIM_LIMIT, Worker
+from smtspool.solve import CancelReason, Portfolio
+from smtspool.store import Owner, Patience, Store
+from tests.service.support import ODD_ENGINE, PATIENCE_S, locked, query, until
+
+SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), max_deaths=2, lease_seconds=1000.0)
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    with Fleet(SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def odd_fleet() -> Iterator[Fleet]:
+    with Fleet(replace(SETTINGS, engines=(ODD_ENGINE,))) as running:
+        yield running
+
+
+@pytest.fixture
+def owner(store: Store) -> Iterator[Owner]:
+    with store.register() as registered:
+        yield registered
+
+
+class Bench:
+    """One worker, on this thread unless told otherwise."""
+
+    def __init__(self, campaign: Campaign, fleet: Fleet, owner: Owner, **options: object) -> None:
+        self.desk = Desk()
+        self.desk.admitted_all.set()
+        self.commits = 0
+        patience = Patience(deaths=SETTINGS.max_deaths)
+        defaults: dict[str, object] = {
+            "open_store": lambda: Store.open(campaign.store, patience=patience, busy_timeout_s=0.05),
+            "open_portfolio": fleet.portfolio,
+            "committed": self._count,
+        }
+        self.worker = Worker(owner.name, SETTINGS, self.desk, **(defaults | options))  # type: ignore[arg-type]
+
+    def _count(self) -> None:
+        self.commits += 1
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.worker.close()
+
+    def finish(self) -> None:
+        while self.worker.step() is not FINISHED:
+            pass
+
+
+def status_of(store: Store, identity: str) -> Status | None:
+    result = store.result(identity)
+    return None if result is None else result.answer.status
+
+
+def test_it_answers_everything_and_ends(campaign: Campaign, store: Store, fleet: Fleet, owner: Owner) -> None:
+    sats, unsats = [query(1), query(2)], [query(3, against=4)]
+    store.ingest([*sats, *unsats])
+    with Bench(campaign, fleet, owner) as bench:
+        bench.finish()
+        assert bench.commits > 0
+        assert bench.desk.held() == []
+    for asked in sats:
+        result = store.result(asked.id)
+        assert result is not None
+        assert result.answer.status is Status.SAT
+        assert result.answer.verified_by not in (None, result.answer.engine)
+    assert status_of(store, unsats[0].id) is Status.UNSAT
+
+
+def test_equal_forms_are_solved_once_and_the_reused_model_is_verified(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    first, second = query(7, name="x"), query(7, name="y")
+    store.ingest([first, second])
+    with Bench(campaign, fleet, owner) as bench:
+        bench.finish()
+    reused = {asked.id: store.result(asked.id) for asked in (first, second)}
+    sources = [result.answer.reused_from for result in reused.values() if result is not None]
+    assert sorted(sources, key=str) == sorted([None, first.id], key=str)
+    second_result = reused[second.id]
+    assert second_result is not None
+    assert second_result.answer.verified_by is not None
+    assert second_result.answer.model == {"y": "#x07"} or second_result.answer.model == {"y": "#b00000111"}
+
+
+def test_an_offered_model_that_fails_is_refuted_and_the_query_solved(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    first, second = query(7, name="x"), query(7, name="y")
+    store.ingest([first])
+    [lease] = store.claim(owner.name, 60, 1)
+    lie = Answer(Status.SAT, {"x": "#x08"}, engine="z3", verified_by="bitwuzla")
+    assert store.complete([(lease, lie)]) == [True]
+    store.ingest([second])
+    with Bench(campaign, fleet, owner) as bench:
+        bench.finish()
+    result = store.result(second.id)
+    assert result is not None
+    assert result.answer.status is Status.SAT
+    assert result.answer.reused_from is None
+    assert store.counters()["reuse.refuted"] == 1
+
+
+def test_a_query_that_kills_its_helpers_is_parked_with_their_last_words(
+    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+) -> None:
+    deadly, harmless = query(1, name="poison", against=2), query(3, against=4)
+    store.ingest([deadly, harmless])
+    with Bench(campaign, odd_fleet, owner) as bench:
+        bench.finish()
+        result = store.result(deadly.id)
+        assert result is not None
+        assert result.answer.status is Status.ERROR
+        assert result.answer.reason is not None
+        assert "2 helpers died of it" in result.answer.reason
+        assert "it was the poison" in result.answer.reason
+        assert status_of(store, harmless.id) is Status.UNSAT
+        assert store.counters()["deaths"] == 2
+        assert store.retry(deadly.id)
+        assert store.counts().pending == 1
+        bench.finish()
+    assert store.counters()["deaths"] == 4
+
+
+def test_a_lost_lease_cancels_the_solve_and_commits_nothing(
+    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+) -> None:
+    endless = query(1, name="slow", against=2)
+    store.ingest([endless])
+    with Bench(campaign, odd_fleet, owner) as bench:
+        step = threading.Thread(target=bench.finish)
+        step.start()
+        until(bench.desk.held, "a lease")
+        [held] = bench.desk.held()
+        assert store.release([held]) == 1  # as if it had expired ...
+        store.ingest([endless])
+        [stolen] = store.claim(owner.name, 60, 1)  # ... and somebody else had taken it
+        reopen = partial(Store.open, campaign.store)
+        heartbeat = Heartbeat(SETTINGS, bench.desk, Telemetry(), open_store=reopen)
+        heartbeat.step()
+        heartbeat.close()
+        until(lambda: not bench.desk.held(), "the end of the solve")
+        assert store.complete([(stolen, Answer(Status.UNSAT, engine="z3"))]) == [True]
+        step.join(PATIENCE_S)
+        assert not step.is_alive()
+    result = store.result(endless.id)
+    assert result is not None
+    assert result.answer.engine == "z3"
+    assert store.counters().get("stale", 0) == 0
+
+
+def test_a_stopped_solve_goes_back_to_the_queue_and_its_attempt_does_not_count(
+    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+) -> None:
+    store.ingest([query(number, name="slow", against=0) for number in range(1, 5)])
+    with Bench(campaign, odd_fleet, owner) as bench:
+        step = threading.Thread(target=bench.finish)
+        step.start()
+        until(bench.desk.held, "a lease")
+        bench.desk.draining.set()
+        bench.desk.cancel_all(CancelReason.CLOSED)
+        step.join(PATIENCE_S)
+        assert not step.is_alive()
+    assert store.counts().pending == store.counts().open
+    assert {lease.attempts for lease in store.claim(owner.name, 60, 10)} == {1}
+
+
+def test_a_locked_store_loses_no_answer(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    store.ingest([query(5)])
+    solved = threading.Event()
+
+    class Watched:
+        """Locks the store between the answer and its commit."""
+
+        def __init__(self, portfolio: Portfolio) -> None:
+            self._portfolio = portfolio
+            self.verify, self.close = portfolio.verify, portfolio.close
+
+        def solve(self, *args: object, **options: object) -> Answer:
+            answer = self._portfolio.solve(*args, **options)  # type: ignore[arg-type]
+            lock.__enter__()
+            solved.set()
+            return answer
+
+    lock = locked(campaign)
+    with Bench(campaign, fleet, owner, open_portfolio=lambda: Watched(fleet.portfolio())) as bench:
+        with pytest.raises(InfrastructureError):
+            bench.worker.step()
+        assert len(bench.desk.held()) == 1  # so it is still renewed
+        lock.__exit__(None, None, None)
+        bench.finish()
+        assert bench.desk.held() == []
+    assert status_of(store, query(5).id) is Status.SAT
+    assert store.counters().get("stale", 0) == 0
+
+
+def test_without_helpers_the_leases_go_back_and_nothing_is_used_up(
+    campaign: Campaign, store: Store, owner: Owner
+) -> None:
+    store.ingest([query(number) for number in range(4)])
+
+    def broken() -> Portfolio:
+        raise InfrastructureError("no helper process")
+
+    with (
+        Bench(campaign, Fleet(SETTINGS), owner, open_portfolio=broken) as bench,
+        pytest.raises(InfrastructureError),
+    ):
+        bench.worker.step()
+    assert store.counts().pending == store.counts().open
+    assert {lease.attempts for lease in store.claim(owner.name, 60, 10)} == {1}
+
+
+def test_a_worker_takes_a_fair_part_of_a_short_queue(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    claimed: list[int] = []
+
+    class Claims(Desk):
+        def hold(self, leases: object) -> None:
+            claimed.append(len(leases))  # type: ignore[arg-type]
+            super().hold(leases)  # type: ignore[arg-type]
+
+    store.ingest([query(number) for number in range(100)])
+    bench = Bench(campaign, fleet, owner)
+    bench.desk = Claims()
+    with bench:
+        bench.worker = Worker(
+            owner.name,
+            replace(SETTINGS, jobs=4),
+            bench.desk,
+            open_store=lambda: Store.open(campaign.store),
+            open_portfolio=fleet.portfolio,
+            committed=lambda: None,
+        )
+        while store.counts().open:
+            bench.worker.step()
+    assert claimed[0] == 12  # of a hundred, for the first of four
+    assert claimed[-1] == 1
+    assert max(claimed) <= CLAIM_LIMIT
+
+
+def test_a_slow_query_sends_the_rest_of_the_batch_back(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    # A clock that says the first answer took too long.
+    ticks = iter([0.0, 0.0, *([2 * BATCH_SECONDS] * 100)])
+    store.ingest([query(number) for number in range(20)])
+    with Bench(campaign, fleet, owner, clock=lambda: next(ticks)) as bench:
+        bench.worker.step()
+        assert bench.desk.held() == []
+    assert store.counts().leased == 0
+    assert store.counts().done == 1
