@@ -1,0 +1,87 @@
+"""The outbox: every result is published at last, or visibly given up."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from smtspool.store import Backoff, Publication, Store
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
+
+BACKOFF = Backoff(base_s=1.0, max_s=5.0, failures=5)
+
+
+def answered(store: Store, *numbers: int) -> None:
+    store.ingest([query(n, witness=b"seed") for n in numbers])
+    store.complete([(lease, sat(lease)) for lease in store.claim("w", LEASE_S, len(numbers))])
+
+
+def due(store: Store) -> list[Publication]:
+    return store.due_publications(1000)
+
+
+def test_a_result_is_due_with_all_that_its_files_need(store: Store) -> None:
+    answered(store, 7)
+    (publication,) = due(store)
+    assert publication.query == query(7, witness=b"seed")
+    assert [witness.input for witness in publication.witnesses] == [b"seed"]
+    assert publication.result == store.result(query(7).id)
+
+
+def test_what_is_published_is_not_due_again(store: Store) -> None:
+    answered(store, *range(70))
+    first = store.due_publications(64)
+    store.published(publication.id for publication in first)
+    assert len(due(store)) == 6
+    assert store.counts().publications_published == 64
+
+
+def test_failures_are_tried_again_with_growing_delays_and_then_given_up(directory: Path, clock: Clock) -> None:
+    with Store.open(directory, create=True, clock=clock, backoff=BACKOFF) as store:
+        answered(store, 7)
+        delays = []
+        while publications := due(store):
+            store.publication_failed(publications[0].id, "no space left")
+            before = clock.seconds
+            while not due(store) and clock.seconds < before + 100:
+                clock.advance(0.5)
+            delays.append(clock.seconds - before)
+        assert delays == [1.0, 2.0, 4.0, 5.0, 100.0]
+        assert store.counts().publications_dead == 1
+        assert store.revive_publications() == 1
+        (again,) = due(store)
+        assert again.failures == 0
+
+
+def test_everything_can_be_published_again(store: Store) -> None:
+    answered(store, 1, 2, 3)
+    store.published(publication.id for publication in due(store))
+    assert due(store) == []
+    assert store.republish() == 3
+    assert len(due(store)) == 3
+
+
+def test_an_outdated_publication_cannot_acknowledge_the_new_result(store: Store) -> None:
+    store.ingest([query(7)])
+    store.complete([(store.claim("w", LEASE_S, 1)[0], TIMEOUT)])
+    (outdated,) = due(store)
+    store.retry(query(7).id)
+    store.complete([(store.claim("w", LEASE_S, 1)[0], UNSAT)])
+    store.published([outdated.id])
+    store.publication_failed(outdated.id, "too late")
+    (current,) = due(store)
+    assert current.id > outdated.id
+    assert current.failures == 0
+
+
+def test_a_damaged_row_becomes_a_dead_letter_and_the_rest_flows(directory: Path, clock: Clock) -> None:
+    with Store.open(directory, create=True, clock=clock) as store:
+        answered(store, 1, 2, 3)
+        with sqlite3.connect(directory / "index.sqlite3", isolation_level=None) as other:
+            other.execute("UPDATE results SET body = x'00' WHERE query = 2")
+        other.close()
+        assert [publication.query for publication in due(store)] == [
+            query(1, witness=b"seed"),
+            query(3, witness=b"seed"),
+        ]
+        assert store.counts().publications_dead == 1
