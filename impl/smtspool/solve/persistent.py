@@ -143,7 +143,8 @@ class PersistentSolver:
                 fresh=fresh,
             )
         else:
-            closed = script(query, model=model)
+            # The helper sets the logic itself, and some engines take it badly when told twice.
+            closed = script(query, model=model).removeprefix(f"(set-logic {query.logic})")
             request = Request(attempt_id, Op.CHECK, query.logic, timeout_ms=timeout_ms, script=closed)
         me = _Registration(attempt_id, query.id, deadline)
         self._register(me, cancellation)
