@@ -67,12 +67,15 @@ class ForkServer:
         when to try again is the caller's decision.
         """
         process = self._running()
-        stale = process.has_launches
+        spare = process.has_launches
         try:
             launch = process.take(deadline)
+            if spare and launch.dead:
+                launch.close()
+                launch = process.take(deadline)
         except InfrastructureError:
             # What went wrong with a spare, or with a server that died unnoticed, need not be wrong now.
-            if not stale and process.alive:
+            if not spare and process.alive:
                 raise
             process = self._running()
             launch = process.take(deadline)
@@ -132,6 +135,12 @@ class _Launch:
         self.answered = False
         self.error: OSError | None = None
         self.exit: str | None = None
+
+    @property
+    def dead(self) -> bool:
+        poller = select.poll()
+        poller.register(self.pidfd, select.POLLIN)
+        return bool(poller.poll(0))
 
     def close(self) -> None:
         self.channel.close()
@@ -299,8 +308,9 @@ class _Process:
                 return
             word, pid, value, fds = message
             if word is Word.EXITED:
-                launch = self._helpers.pop(pid)
-                launch.exit = f"signal {-value}" if value < 0 else f"exit {value}"
+                launch = self._helpers.pop(pid, None)
+                if launch is not None:  # it is None for a helper that came without a pidfd
+                    launch.exit = f"signal {-value}" if value < 0 else f"exit {value}"
                 continue
             launch = self._unanswered.popleft()
             launch.answered = True

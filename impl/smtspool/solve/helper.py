@@ -163,12 +163,12 @@ class Host:
             return self._solve_on_stack(request)
         self._drop()
         levels = [_Level(*level) for level in request["levels"]]
-        session = self._open(request, incremental=False)
+        session = self._engine.open(incremental=False)
         try:
             if op is Op.CHECK:
                 session.load(request["script"].rstrip().removesuffix("(check-sat)"))
             else:
-                session.load("".join(level.text for level in levels))
+                session.load("".join((f"(set-logic {request['logic']})", *(level.text for level in levels))))
             return _conclude(session, request, _declared(levels))
         finally:
             session.close()
@@ -178,7 +178,10 @@ class Host:
         kept = request["kept"]
         if kept == 0:
             self._drop()
-        stack = self._stack = self._stack or _Stack(self._open(request, incremental=True))
+        if self._stack is None:
+            self._stack = _Stack(self._engine.open(incremental=True))
+            self._stack.session.load(f"(set-logic {request['logic']})")
+        stack = self._stack
         while stack.pushes and stack.pushes[-1].levels > kept:
             stack.session.pop()
             stack.pushes.pop()
@@ -195,9 +198,6 @@ class Host:
             start = end
         declared = set[str]().union(*(push.declared for push in stack.pushes))
         return replace(_conclude(stack.session, request, declared), held=kept + len(levels))
-
-    def _open(self, request: dict[str, Any], *, incremental: bool) -> Session:
-        return self._engine.open(request["logic"], incremental=incremental)
 
     def _drop(self) -> None:
         stack, self._stack = self._stack, None

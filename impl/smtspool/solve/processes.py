@@ -8,13 +8,11 @@ import os
 import resource
 import select
 import signal
-from pathlib import Path
 
-__all__ = ["become_subreaper", "children", "die_with_parent", "die_with_pipe", "lower"]
+__all__ = ["Children", "become_subreaper", "die_with_parent", "die_with_pipe", "lower"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_CHILDREN = Path("/proc/thread-self/children")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -23,9 +21,19 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def children() -> set[int]:
-    """Process ids of the children, dead ones included, of this single-threaded process."""
-    return {int(pid) for pid in _CHILDREN.read_text().split()}
+class Children:
+    """The children of this single-threaded process, dead ones included.
+
+    The kernel's list stays open, so that it can be read when no more descriptors are to be had.
+    """
+
+    def __init__(self) -> None:
+        self._list = os.open("/proc/thread-self/children", os.O_RDONLY | os.O_CLOEXEC)
+
+    def __call__(self) -> set[int]:
+        os.lseek(self._list, 0, os.SEEK_SET)
+        text = b"".join(iter(lambda: os.read(self._list, 4096), b""))
+        return {int(pid) for pid in text.split()}
 
 
 def die_with_parent(parent: int) -> None:

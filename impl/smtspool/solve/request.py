@@ -135,7 +135,7 @@ class GenerationFailed(InfrastructureError):
     def __str__(self) -> str:
         last = self.stderr.rstrip().rpartition("\n")[2][:_LAST_LINE]
         how = f" ({self.exit})" if self.exit else ""
-        words = f"; it last printed {last!r}" if last else ""
+        words = f", it last printed {last!r}" if last else ""
         return super().__str__() + how + words
 
 

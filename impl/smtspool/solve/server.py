@@ -1,13 +1,14 @@
 """The fork server's own process: ``python -m smtspool.solve.server CONTROL LIFELINE SETTINGS``.
 
 Single-threaded from start to end, so that a fork copies no lock that another thread holds. It imports one
-engine, then forks a helper for each ``SPAWN`` and reaps what dies. It is the subreaper of all below it: when a
+engine, then forks a helper for each ``SPAWN`` and reaps what dies. It is the subreaper of all below: when a
 helper dies, whatever of its group and of its other descendants is left is killed and reaped too, and only
 then is the death reported.
 """
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import os
@@ -22,7 +23,7 @@ from types import FrameType
 from . import control, helper
 from .control import Word
 from .engines import Engine, load_engine, warm_up
-from .processes import become_subreaper, children
+from .processes import Children, become_subreaper
 from .spec import EngineSpec, HelperLimits
 
 
@@ -33,6 +34,7 @@ class Server:
         self._engine = engine
         self._limits = limits
         self._pid = os.getpid()
+        self._children = Children()
         self._helpers: set[int] = set()
         self._dead: list[tuple[int, int]] = []  # reaped, not yet reported: (pid, exit code or minus signal)
         self._wake, wake_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -61,6 +63,8 @@ class Server:
             return False
         *_, fds = message
         try:
+            if len(fds) != 2:
+                raise OSError(errno.EMFILE, "descriptors were lost on the way")
             pid = self._fork(*fds)
             pidfd = os.pidfd_open(pid)
         except OSError as error:
@@ -98,7 +102,7 @@ class Server:
 
     def _kill_orphans(self) -> bool:
         """Kill what dead helpers left behind; True while there is any. A live helper adopts its own."""
-        orphans = children() - self._helpers
+        orphans = self._children() - self._helpers
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         return bool(orphans)
@@ -106,7 +110,7 @@ class Server:
     def _end(self) -> None:
         """Leave nothing behind."""
         signal.set_wakeup_fd(-1)
-        while alive := children():
+        while alive := self._children():
             for pid in alive:
                 with suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)

@@ -33,7 +33,8 @@ def warm_up(engine: Engine) -> None:
     if isinstance(engine, External):
         return
     for incremental in (False, True):
-        session = engine.open("QF_BV", incremental=incremental)
+        session = engine.open(incremental=incremental)
+        session.load("(set-logic QF_BV)")
         if incremental:
             session.push()
         session.load("(declare-fun x () (_ BitVec 8))(assert (= (bvmul x x) #x51))")

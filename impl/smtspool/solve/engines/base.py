@@ -33,7 +33,7 @@ class Session(Protocol):
     """One assertion stack of an engine. Every method may raise :class:`EngineError`."""
 
     def load(self, commands: str) -> None:
-        """Declarations, definitions and assertions."""
+        """The logic, declarations, definitions and assertions."""
 
     def push(self) -> None: ...
 
@@ -54,4 +54,5 @@ class Session(Protocol):
 class Engine(Protocol):
     """An engine that has been imported, or a command that can be started."""
 
-    def open(self, logic: str, *, incremental: bool) -> Session: ...
+    def open(self, *, incremental: bool) -> Session:
+        """A session that has options and no logic yet."""

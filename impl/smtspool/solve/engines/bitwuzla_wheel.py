@@ -25,21 +25,20 @@ class BitwuzlaEngine:
     def __init__(self, spec: EngineSpec) -> None:
         self._options = [f"--{key.removeprefix(':')}={value}" for key, value in spec.options]
 
-    def open(self, logic: str, *, incremental: bool) -> BitwuzlaSession:
+    def open(self, *, incremental: bool) -> BitwuzlaSession:
         options = bitwuzla.Options()
         try:
             options.set(Option.PRODUCE_MODELS, True)
             options.set_args(*self._options)
         except BitwuzlaException as error:
             raise EngineError(str(error)) from error
-        return BitwuzlaSession(options, logic)
+        return BitwuzlaSession(options)
 
 
 class BitwuzlaSession:
-    def __init__(self, options: Any, logic: str) -> None:
+    def __init__(self, options: Any) -> None:
         self._cores = bool(options.get(Option.PRODUCE_UNSAT_CORES))
         self._parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
-        self.load(f"(set-logic {logic})")
         self._solver = self._parser.bitwuzla()
 
     def load(self, commands: str) -> None:

@@ -15,7 +15,7 @@ class Cvc5Engine:
     def __init__(self, spec: EngineSpec) -> None:
         self._options = tuple((key.removeprefix(":"), value) for key, value in spec.options)
 
-    def open(self, logic: str, *, incremental: bool) -> Cvc5Session:
+    def open(self, *, incremental: bool) -> Cvc5Session:
         manager = cvc5.TermManager()
         solver = cvc5.Solver(manager)
         try:
@@ -25,15 +25,14 @@ class Cvc5Engine:
                 solver.setOption(key, value)
         except RuntimeError as error:
             raise EngineError(str(error)) from error
-        return Cvc5Session(solver, cvc5.SymbolManager(manager), logic)
+        return Cvc5Session(solver, cvc5.SymbolManager(manager))
 
 
 class Cvc5Session(TextSession):
-    def __init__(self, solver: cvc5.Solver, symbols: cvc5.SymbolManager, logic: str) -> None:
+    def __init__(self, solver: cvc5.Solver, symbols: cvc5.SymbolManager) -> None:
         self._solver = solver
         self._symbols = symbols
         self._parser = cvc5.InputParser(solver, symbols)
-        self.load(f"(set-logic {logic})")
 
     def run(self, commands: str) -> str:
         printed = []

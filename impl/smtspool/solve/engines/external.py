@@ -14,7 +14,7 @@ from typing import IO
 
 from smtspool.query import Status
 
-from ..processes import children, die_with_parent
+from ..processes import Children, die_with_parent
 from ..spec import EngineSpec
 from .base import EngineError, Session, Wanted
 from .sexpr import items
@@ -35,8 +35,8 @@ class External:
         self._options = "".join(f"(set-option {key} {value})" for key, value in spec.options)
         self._ready: Command | None = None
 
-    def open(self, logic: str, *, incremental: bool) -> Session:
-        preamble = f"(set-option :produce-models true){self._options}(set-logic {logic})"
+    def open(self, *, incremental: bool) -> Session:
+        preamble = f"(set-option :produce-models true){self._options}"
         assert self._spec.command is not None
         if not self._spec.interactive:
             return FileSession(self._spec.command, preamble)
@@ -131,6 +131,7 @@ class Command:
             for pipe in (self._popen.stdin, self._popen.stdout):
                 if pipe is not None:
                     pipe.close()
+            children = Children()
             while orphans := children():  # the helper is the subreaper of all it starts
                 for pid in orphans:
                     os.kill(pid, signal.SIGKILL)

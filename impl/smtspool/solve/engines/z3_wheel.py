@@ -19,14 +19,14 @@ class Z3Engine:
         self._context = z3.Context()
         self._options = "".join(f"(set-option {key} {value})" for key, value in spec.options)
 
-    def open(self, logic: str, *, incremental: bool) -> Z3Session:
-        return Z3Session(self._context, f"(reset)(set-option :produce-models true){self._options}", logic)
+    def open(self, *, incremental: bool) -> Z3Session:
+        return Z3Session(self._context, f"(reset)(set-option :produce-models true){self._options}")
 
 
 class Z3Session(TextSession):
-    def __init__(self, context: z3.Context, preamble: str, logic: str) -> None:
+    def __init__(self, context: z3.Context, preamble: str) -> None:
         self._context = context
-        self.load(f"{preamble}(set-logic {logic})")
+        self.load(preamble)
 
     def run(self, commands: str) -> str:
         try:
