@@ -1,0 +1,86 @@
+"""smtspool as its users run it: files appear in the spool, answers appear in the store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from smtspool.query import parse_smt2
+from smtspool.service import Campaign, Service, Settings
+from smtspool.solve import ForkServer, Hedge, HedgePolicy, Portfolio, RaceRules, parse_engine
+from smtspool.store import Store
+
+from .calibration import WARM_UP, Calibrated
+from .children import Child, cpus, together
+from .engines import ENGINES, Task, run_tasks
+from .files import fill
+from .measure import Bench, shares
+
+__all__ = ["limit_rate", "open_portfolio", "service_rate"]
+
+DEADLINE_SECONDS = 1800.0
+
+
+def service_rate(bench: Bench, problems: Sequence[Calibrated]) -> float:
+    """Queries per second and CPU, from the first file in ``incoming/`` to the last committed answer.
+
+    The service has started before. Wrong or missing answers are an error.
+    """
+    directory = bench.directory("campaign")
+    campaign = Campaign.create(directory / "campaign")
+    fill(directory / "staged", [one.problem for one in problems])
+    with (
+        Service(campaign, Settings(jobs=cpus())) as service,
+        Store.open(campaign.store) as store,
+    ):
+        (campaign.spool / "incoming" / "warm-up.smt2").write_text(WARM_UP)
+        _wait(service, store, 1)
+        started = time.perf_counter()
+        for path in sorted((directory / "staged").iterdir()):
+            path.rename(campaign.spool / "incoming" / path.name)
+        _wait(service, store, 1 + len(problems))
+        taken = time.perf_counter() - started
+        counts = store.counts()
+    _check(problems, counts.sat - 1, counts.unsat)
+    return len(problems) / taken / cpus()
+
+
+def _wait(service: Service, store: Store, results: int) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while store.counts().done < results:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{store.counts()} after {DEADLINE_SECONDS} s; {service.health}")
+        with service.desk.answered:
+            service.desk.answered.wait(0.02)
+
+
+def _check(problems: Sequence[Calibrated], sat: int, unsat: int) -> None:
+    expected = Counter(one.status for one in problems)
+    if (sat, unsat) != (expected["sat"], expected["unsat"]):
+        raise RuntimeError(f"{sat} sat and {unsat} unsat answers, expected {expected}")
+
+
+def limit_rate(problems: Sequence[Calibrated], limit_s: float = DEADLINE_SECONDS) -> float:
+    """Queries per second and CPU of the bare engines: every CPU works through its share."""
+    hands = shares([one.task for one in problems], cpus())
+    warm_up = [Task(WARM_UP, engine, engine) for engine in ENGINES]
+    children = [Child(run_tasks, warm_up) for _ in hands]
+    try:
+        return len(problems) / together(children, hands, limit_s) / cpus()
+    finally:
+        for child in children:
+            child.close()
+
+
+@contextmanager
+def open_portfolio(engines: Sequence[str], hedge: Hedge = Hedge.LEARNT) -> Iterator[Portfolio]:
+    """The portfolio of a worker that may use every CPU; its engines have started and are warm."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(ForkServer(parse_engine(engine))) for engine in engines]
+        rules, policy = RaceRules(cpus=cpus()), HedgePolicy(hedge)
+        portfolio = stack.enter_context(Portfolio(servers, rules=rules, policy=policy))
+        (warm_up,) = parse_smt2(WARM_UP)
+        portfolio.solve(warm_up, timeout_s=30.0)
+        yield portfolio
