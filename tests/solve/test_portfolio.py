@@ -378,3 +378,10 @@ def test_verify_can_be_cancelled(racing: Race, seen: Gates) -> None:
     seen.taken("Exchange", solver="bitwuzla/check")
     token.cancel(CancelReason.LEASE_LOST)
     assert check.result().confirmed is None
+
+
+def test_a_sat_that_nobody_had_time_to_judge_is_not_held_against_its_engine(racing: Race) -> None:
+    portfolio = racing(policy=Hedge.FIXED, bitwuzla="sat", z3="unsat / hang", rules=RaceRules(settle_s=10.0))
+    portfolio.solve(QUERY, timeout_s=5)
+    (records,) = portfolio.policy.to_json().values()
+    assert max(records["bitwuzla"]["answered"]) < 4_000

@@ -10,20 +10,16 @@ from types import TracebackType
 from typing import Self
 
 from smtspool.errors import ConfigError, InfrastructureError
-from smtspool.query import Status, parse_smt2
 from smtspool.solve import (
     ForkServer,
-    Generation,
-    GenerationFailed,
     Hedge,
     HedgePolicy,
     HelperLimits,
-    Op,
     Portfolio,
     RaceRules,
     RaceSummary,
-    Request,
     parse_engine,
+    probe,
 )
 from smtspool.store import Store
 
@@ -37,18 +33,6 @@ MIB = 1 << 20
 KNOWLEDGE = "hedging"
 # Longest an engine may take to start and to answer all probes.
 PROBE_SECONDS = 30.0
-
-_BYTE = "(_ BitVec 8)"
-_X = f"(declare-const x {_BYTE})(assert (bvult #x2a x))"
-_ARRAY = f"(declare-const a (Array {_BYTE} {_BYTE}))(assert (= (select a x) #x07))"
-_FUNCTION = f"(declare-fun f ({_BYTE}) {_BYTE})(assert (= (f x) #x09))"
-# One tiny satisfiable query per logic: an engine takes a logic if it answers that one.
-PROBES = {
-    "QF_BV": _X,
-    "QF_ABV": _X + _ARRAY,
-    "QF_UFBV": _X + _FUNCTION,
-    "QF_AUFBV": _X + _ARRAY + _FUNCTION,
-}
 
 
 class Fleet:
@@ -83,7 +67,7 @@ class Fleet:
         with ExitStack() as stack:
             # All of them first: they import their engines at the same time.
             servers = [stack.enter_context(ForkServer(spec, limits)) for spec in specs]
-            self._servers = [server for server in servers if self._probe(server)]
+            self._servers = [server for server in servers if self._works(server)]
             if not self._servers:
                 raise InfrastructureError(f"no engine works: {', '.join(names)}; the lines above say why")
             self._resources = stack.pop_all()
@@ -94,31 +78,15 @@ class Fleet:
     ) -> None:
         self._resources.close()
 
-    def _probe(self, server: ForkServer) -> bool:
-        """Find out which logics an engine takes; False if it takes none."""
-        name = server.spec.name
-        complaints: dict[str, str] = {}
-        deadline = self._clock() + PROBE_SECONDS
-        generation: Generation | None = None
-        try:
-            for logic, text in PROBES.items():
-                if generation is None or not generation.alive:
-                    generation = server.spawn(deadline)
-                complaint = _complaint(generation, logic, text, deadline)
-                if complaint:
-                    complaints[logic] = complaint
-                    generation.retire("doubtful")
-        except InfrastructureError as error:
-            complaints = dict.fromkeys(PROBES, str(error))
-        finally:
-            if generation is not None:
-                generation.retire("probed")
-        self._logics[name] = frozenset(PROBES.keys() - complaints.keys())
-        if not self._logics[name]:
-            log.error("engine %s does not work and is left out: %s", name, complaints["QF_BV"])
-        elif complaints:
-            log.info("engine %s does not take %s", name, ", ".join(complaints))
-        return bool(self._logics[name])
+    def _works(self, server: ForkServer) -> bool:
+        """Find out what an engine can do; False if it can do nothing."""
+        found = probe(server, self._clock() + PROBE_SECONDS, clock=self._clock)
+        self._logics[found.engine] = found.logics
+        if not found.logics:
+            log.error("engine %s does not work and is left out: %s", found.engine, found.trouble[0])
+        elif found.trouble:
+            log.info("engine %s: %s", found.engine, "; ".join(found.trouble))
+        return bool(found.logics)
 
     def recall(self, store: Store) -> None:
         """Take over what earlier services learnt about this campaign's queries."""
@@ -145,24 +113,3 @@ class Fleet:
             policy=self.policy,
             observe=self._observe,
         )
-
-
-def _complaint(generation: Generation, logic: str, text: str, deadline: float) -> str:
-    """What an engine says against a query that it should find satisfiable; empty if nothing."""
-    [query] = parse_smt2(f"(set-logic {logic}){text}(check-sat)")
-    request = Request(
-        f"probe-{logic}",
-        Op.SOLVE,
-        logic,
-        query.levels,
-        query.symbols,
-        timeout_ms=int(PROBE_SECONDS * 1e3),
-        fresh=True,
-    )
-    try:
-        reply = generation.exchange(request, deadline)
-    except GenerationFailed as failure:
-        return f"{failure} {failure.stderr.strip()}"
-    if reply.status is Status.SAT and reply.model and set(reply.model) == {s.name for s in query.symbols}:
-        return ""
-    return f"{reply.status} {reply.reason or 'without a complete model'}"

@@ -48,6 +48,11 @@ class _Finding:
         """It may end the race: ``unsat``, or ``sat`` with a model that another engine confirmed."""
         return self.answer.status is Status.UNSAT or self.verdict.confirmed is True
 
+    @property
+    def unchecked(self) -> bool:
+        """A ``sat`` that nobody judged, mostly because the race was over first: not its engine's fault."""
+        return self.answer.status is Status.SAT and self.verdict.confirmed is None
+
 
 @dataclass(slots=True, eq=False)
 class _Runner:
@@ -143,7 +148,7 @@ class Race:
                 ran_ms = (self.clock() - runner.started) * 1e3
                 if best is not None and ran_ms > best:
                     yield Time(engine, ran_ms, cut_off=True)
-            elif finding.accepted:
+            elif finding.accepted or finding.unchecked:
                 yield Time(engine, finding.answer.elapsed_ms)
             else:
                 yield Time(engine, (self.limit - runner.started) * 1e3)
