@@ -143,8 +143,7 @@ class PersistentSolver:
                 fresh=fresh,
             )
         else:
-            # The helper sets the logic itself, and some engines take it badly when told twice.
-            closed = script(query, model=model).removeprefix(f"(set-logic {query.logic})")
+            closed = script(query, model=model)
             request = Request(attempt_id, Op.CHECK, query.logic, timeout_ms=timeout_ms, script=closed)
         me = _Registration(attempt_id, query.id, deadline)
         self._register(me, cancellation)
@@ -208,11 +207,12 @@ class PersistentSolver:
         if generation is not None:
             self._retire(generation, "died")
         try:
-            with action("Spawn", **self._who(me)):
+            with action("Spawn", **self._who(me)) as step:
                 generation = self._server.spawn(me.deadline)
                 with self._state:
                     self._generation, self._served = generation, 0
                     me.generation = generation.number
+                step.outcome = f"generation {generation.number}"
         except InfrastructureError:
             with self._state:
                 if not self._is_over(me):
