@@ -42,7 +42,6 @@ class Capabilities:
     engine: str
     logics: frozenset[str]
     incremental: bool
-    cores: bool
     trouble: tuple[str, ...] = ()  # why a logic is missing
 
     def takes(self, logic: str) -> bool:
@@ -55,7 +54,7 @@ def probe(
     """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics."""
     logics = set()
     trouble = []
-    incremental = cores = False
+    incremental = False
     for logic in _DECLARATIONS:
         try:
             sat, unsat = _ask(server, logic, deadline)
@@ -68,8 +67,7 @@ def probe(
             continue
         logics.add(logic)
         incremental = incremental or unsat.held_levels > 0
-        cores = cores or unsat.core is not None
-    return Capabilities(server.spec.name, frozenset(logics), incremental, cores, tuple(trouble))
+    return Capabilities(server.spec.name, frozenset(logics), incremental, tuple(trouble))
 
 
 _numbers = itertools.count(1)

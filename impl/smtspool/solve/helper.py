@@ -117,7 +117,6 @@ class _Verdict:
     status: Status
     reason: str | None = None
     model: dict[str, str] | None = None
-    core: tuple[int, ...] | None = None
     held: int = 0
 
 
@@ -147,7 +146,6 @@ class Host:
             attempt_id=request["attempt_id"],
             status=verdict.status,
             model=verdict.model,
-            core=verdict.core,
             reason=verdict.reason,
             elapsed_ms=(time.monotonic() - started) * 1000,
             kept_levels=request["kept"],
@@ -212,8 +210,6 @@ def _declared(levels: list[_Level]) -> set[str]:
 def _conclude(session: Session, request: dict[str, Any], declared: set[str]) -> _Verdict:
     """Ask, and fetch what goes with the answer. Symbols that no level declares have no value."""
     status, reason = session.check(max(1, int(request["timeout_ms"] * _COURTESY)))
-    if status is Status.UNSAT:
-        return _Verdict(status, core=session.core())
     if status is not Status.SAT:
         return _Verdict(status, reason)
     wanted = (Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"])

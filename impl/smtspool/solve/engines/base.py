@@ -45,9 +45,6 @@ class Session(Protocol):
     def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
         """After SAT, of symbols that were loaded: value texts; of a function symbol its ``define-fun``."""
 
-    def core(self) -> tuple[int, ...] | None:
-        """After UNSAT: indices of assertions that suffice, when the engine was told to keep track of them."""
-
     def close(self) -> None: ...
 
 

@@ -37,9 +37,8 @@ class BitwuzlaEngine:
 
 class BitwuzlaSession:
     def __init__(self, options: Any) -> None:
-        self._cores = bool(options.get(Option.PRODUCE_UNSAT_CORES))
-        self._parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
-        self._solver = self._parser.bitwuzla()
+        self._parser: Any = bitwuzla.Parser(bitwuzla.TermManager(), options)
+        self._solver: Any = None
 
     def load(self, commands: str) -> None:
         try:
@@ -56,6 +55,7 @@ class BitwuzlaSession:
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
         # The library's own limit is fixed when a solver is made; this one costs nothing measurable.
         end = time.monotonic() + timeout_ms / 1000
+        self._solver = self._parser.bitwuzla()  # there is none before the logic is set
         self._solver.configure_terminator(lambda: time.monotonic() > end)
         try:
             status = _STATUS[self._solver.check_sat()]
@@ -67,14 +67,8 @@ class BitwuzlaSession:
         terms = {term.symbol(): term for term in self._parser.get_declared_funs()}
         return {symbol.name: self._value(terms[symbol.name], symbol) for symbol in wanted}
 
-    def core(self) -> tuple[int, ...] | None:
-        if not self._cores:
-            return None
-        core = {term.id() for term in self._solver.get_unsat_core()}
-        return tuple(index for index, term in enumerate(self._solver.get_assertions()) if term.id() in core)
-
     def close(self) -> None:
-        del self._solver, self._parser
+        self._solver = self._parser = None
 
     def _value(self, term: Any, symbol: Wanted) -> str:
         value = self._solver.get_value(term)

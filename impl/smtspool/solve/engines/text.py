@@ -70,9 +70,6 @@ class TextSession:
             found |= {s.name: model[s.name] for s in wanted if s.params and s.name in model}
         return found
 
-    def core(self) -> tuple[int, ...] | None:
-        return None
-
     def close(self) -> None:
         """Nothing to give back."""
 
