@@ -144,15 +144,16 @@ def main(arguments: list[str]) -> None:
     settings = json.loads(arguments[2])
     limits = HelperLimits(**settings["limits"])
     _with_stack(limits.stack)
-    channel, lifeline = socket.socket(fileno=int(arguments[0])), int(arguments[1])
-    channel.set_inheritable(False)
+    lifeline = int(arguments[1])
     os.set_inheritable(lifeline, False)
-    become_subreaper()
-    engine = load_engine(EngineSpec.from_json(settings["spec"]))
-    warm_up(engine)
-    gc.collect()
-    gc.freeze()  # helpers share these pages; a collection in one would copy them
-    Server(channel, lifeline, engine, limits).serve()
+    with socket.socket(fileno=int(arguments[0])) as channel:
+        channel.set_inheritable(False)
+        become_subreaper()
+        engine = load_engine(EngineSpec.from_json(settings["spec"]))
+        warm_up(engine)
+        gc.collect()
+        gc.freeze()  # helpers share these pages; a collection in one would copy them
+        Server(channel, lifeline, engine, limits).serve()
 
 
 if __name__ == "__main__":
