@@ -13,9 +13,9 @@ from tests.query.engines import ENGINES
 from tests.query.generate import script_of
 
 _NAMES = """
-    @def0 .x |.x| |let| |_| |as| |!| |par| |assert| |check-sat| |exists| |BINARY| || |1| |#x00| |:k| |"| |;| |(|
-    |é| |中| ~!@$%^&*_-+=<>.?/ bv5 select store const Array implies iff abs sat nil lambda1 k!0 x!1 div mod
-    continued-execution to_int seq.len pi to_fp bv2nat union
+    @def0 .x |.x| |let| |_| |as| |!| |par| |assert| |check-sat| |exists| |BINARY| || |1| |#x00| |:k|
+    |"| |;| |(| |é| |中| ~!@$%^&*_-+=<>.?/ bv5 select store const Array implies iff abs sat nil lambda1
+    k!0 x!1 div mod continued-execution to_int seq.len pi to_fp bv2nat union
 """
 NAMES = [*_NAMES.split(), "|@def 0|", "|. |", "| |", "|a\nb|", "|a\tb|"]
 

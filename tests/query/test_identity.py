@@ -26,7 +26,7 @@ class TestId:
         query = one("(set-logic QF_BV)(declare-const p Bool)(assert p)(assert (not p))(check-sat)")
         assert query.id == "4067bafec565f48abda98e816cb26bcd1b1d63acf292bf1c4139b4c237c0db93"
         assert query.levels[1].key == "e81460ac6e3c110e073cc6f2f0462bdd773b45a7cad51434bc1cab1f18dbccb6"
-        assert query.form.digest == "d722a1024d3f42fe485689e826a73d11f499b1b7455507fc3cbff459c6059674"
+        assert query.form.digest == "ccf8455b3dd7b01ed361bc2f968cd34a1bea7c8c4a3c937a3db1b11b25216c39"
 
     def test_settings_are_outside_it(self) -> None:
         plain, other = (
@@ -169,6 +169,15 @@ class TestForm:
         forms = [one(text.format(*names)).form for names in ("pqr", "rqp", "qpz")]
         assert forms[0] == forms[1] == forms[2]
         assert forms[0].order == ("p", "q")
+
+    def test_a_bound_name_that_is_also_declared_hides_no_sort(self) -> None:
+        text = "(assert (and (= a a) (let ((b a)) true) (= c c) (let ((d a)) true)))(check-sat)"
+        sorts = ({"a": 4, "b": 4, "c": 8}, {"a": 4, "c": 4, "d": 8})
+        forms = [
+            one("".join(f"(declare-const {x} (_ BitVec {n}))" for x, n in choice.items()) + text).form.digest
+            for choice in sorts
+        ]
+        assert forms[0] != forms[1]
 
     def test_definitions_are_inside_it(self) -> None:
         text = "(declare-const p Bool)(define-fun f ((x Bool)) Bool {})(assert (f p))(check-sat)"

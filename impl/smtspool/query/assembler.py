@@ -140,7 +140,7 @@ class Assembler:
             if declaration is not None and name not in self._emitted and name not in found:
                 found[name] = declaration
                 todo += declaration.command.names
-        return tuple(sorted(found.values(), key=lambda declaration: declaration.index))
+        return tuple(sorted(found.values(), key=lambda declaration: declaration.place))
 
     def _add(self, command: Term, symbol: Symbol | None, *, defined: bool = False) -> None:
         self._declared[command.names[0]] = Declaration(len(self._declared), command, symbol, defined)

@@ -6,8 +6,8 @@ All hash texts that are free of control characters, so ``\\x00`` and ``\\x01`` s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from smtspool.query.value import Form, Level, Symbol
 
@@ -19,8 +19,7 @@ _QUERY = "smtspool-query-v1"
 _CHAIN = "smtspool-chain-v1"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(NamedTuple):
     """Checked canonical text, its tokens, and the names in it by first appearance."""
 
     text: str
@@ -28,18 +27,16 @@ class Term:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(NamedTuple):
     """One declare or define command; ``symbol`` is ``None`` for a sort."""
 
-    index: int  # its place among the commands of the script
+    place: int  # its number among the commands of the script
     command: Term  # all of it; its own name comes first
     symbol: Symbol | None
     defined: bool  # define-fun: its value belongs to the question, not to the answer
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(NamedTuple):
     """One assertion on the stack, with the declarations that no assertion below it needed."""
 
     term: Term
@@ -87,7 +84,12 @@ def form_of(logic: str, assertions: Sequence[Assertion]) -> Form:
     for name in names:
         known = declared.get(name)
         if known is not None and not known.defined:
-            pieces.append(renamed(known.command))
+            command = known.command
+            if len(command.names) == 1:  # all but its own name is fixed text
+                kind = command.tokens[1]
+                pieces.append(f"{kind} {numbers[name]}{command.text[len(kind) + len(name) + 2 :]}")
+            else:
+                pieces.append(renamed(command))
             if known.symbol is not None:
                 order.append(name)
     return Form(sha256("\x00".join(pieces).encode()).hexdigest(), tuple(order))

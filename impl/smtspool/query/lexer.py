@@ -27,7 +27,10 @@ _TOKEN = re.compile(
 )
 _SPACE = re.compile(r"(\|[^|]*\|)|(?<=\() | (?=\))")
 _DEPTH = {"(": 1, ")": -1}
+_MANY = 1 << 14  # tokens
 _WHITE = frozenset(" \t\r\n")
+
+_ODD = frozenset("|@.#")  # first characters of what may have several spellings
 
 # Names of z3 for operators that bitwuzla has under another.
 _SYNONYMS = {"ext_rotate_left": "bvrol", "ext_rotate_right": "bvror"}
@@ -46,19 +49,23 @@ def tokenize(text: str, limits: Limits) -> list[str]:
     if "_" in distinct:
         tokens = _join_indexed(tokens)
         distinct = set(tokens)
-    respelled = {token: new for token in distinct if (new := _canonical(token)) != token}
+    respelled = {token: new for token in distinct if token[0] in _ODD and (new := _canonical(token)) != token}
+    respelled.update((token, _SYNONYMS[token]) for token in _SYNONYMS.keys() & distinct)
     if respelled:
         _refuse_clash(respelled, distinct)
         tokens = [respelled.get(token, token) for token in tokens]
     return tokens
 
 
-def depths(tokens: Sequence[str], limits: Limits) -> array[int]:
+def depths(tokens: Sequence[str], limits: Limits) -> Sequence[int]:
     """How many parentheses are open after each token. Raises ``AdmissionError`` when they do not match."""
-    levels = array("i", accumulate(map(_DEPTH.get, tokens, repeat(0))))
-    if levels and (levels[-1] != 0 or min(levels) < 0):
+    running = accumulate(map(_DEPTH.get, tokens, repeat(0)))
+    # A list is twice as fast, an array a tenth of the size where depths differ.
+    levels: Sequence[int] = list(running) if len(tokens) < _MANY else array("i", running)
+    distinct = set(levels)
+    if tokens and (levels[-1] != 0 or min(distinct) < 0):
         raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
-    limits.hold("depth", max(levels, default=0))
+    limits.hold("depth", max(distinct, default=0))
     return levels
 
 
@@ -93,14 +100,12 @@ def identifier(token: str, limits: Limits) -> bool:
     """Whether ``token``, in canonical spelling, can name something. Raises when it is a reserved word."""
     if token in RESERVED:
         raise AdmissionError(Reason.SYMBOL, f"{token!r} is a reserved word")
-    if token[0] == "|":
+    if len(token) > limits.symbol:
         limits.hold("symbol", len(token))
+    if token[0] == "|":
         inner = token[1:-1]
         return len(token) > 1 and "\\" not in inner and all(c.isprintable() or c in _WHITE for c in inner)
-    if IDENTIFIER.fullmatch(token) is None:
-        return False
-    limits.hold("symbol", len(token))
-    return True
+    return IDENTIFIER.fullmatch(token) is not None
 
 
 def _canonical(token: str) -> str:
@@ -119,9 +124,7 @@ def _canonical(token: str) -> str:
         return _SYNONYMS.get(name, name)
     if first in "@.":
         return "!" + token
-    if first == "#":
-        return token.lower()
-    return _SYNONYMS.get(token, token)
+    return token.lower()
 
 
 def _refuse_clash(respelled: Mapping[str, str], distinct: set[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
-from smtspool.query.theory import fixed_token, theory_of
+from smtspool.query.theory import check_fixed, theory_of
 
 __all__ = ["Sorts"]
 
@@ -96,7 +96,8 @@ class Sorts:
         if alias is not None:
             return alias
         arity = self._arity.get(token)
-        if arity is None and token.startswith("(_ BitVec ") and fixed_token(token, self._limits):
+        if arity is None and token.startswith("(_ BitVec "):
+            check_fixed(token, self._limits)
             arity = self._arity[token] = 0
         if arity != 0:
             raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")

@@ -14,7 +14,7 @@ from smtspool.errors import AdmissionError, Reason
 from smtspool.query.identity import Term
 from smtspool.query.lexer import identifier, spell
 from smtspool.query.limits import Limits
-from smtspool.query.theory import fixed_token, theory_of
+from smtspool.query.theory import check_fixed, theory_of
 
 __all__ = ["Vocabulary", "strip_annotations"]
 
@@ -56,12 +56,13 @@ class Vocabulary:
         return Term(text, tokens, names)
 
     def _is_name(self, token: str) -> bool:
-        if identifier(token, self.limits):
-            return True
-        if not fixed_token(token, self.limits):
+        if token[0] in "(#":
+            check_fixed(token, self.limits)
+            self._fixed.add(token)
+            return False
+        if not identifier(token, self.limits):
             raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} cannot stand in a term")
-        self._fixed.add(token)
-        return False
+        return True
 
     def _check_scopes(
         self, tokens: Sequence[str], declared: Container[str], parameters: Iterable[str]

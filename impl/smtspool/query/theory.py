@@ -13,7 +13,7 @@ from functools import lru_cache
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
 
-__all__ = ["DEFAULT_LOGIC", "IDENTIFIER", "LOGICS", "RESERVED", "fixed_token", "theory_of"]
+__all__ = ["DEFAULT_LOGIC", "IDENTIFIER", "LOGICS", "RESERVED", "check_fixed", "theory_of"]
 
 DEFAULT_LOGIC = "QF_BV"
 
@@ -75,20 +75,21 @@ def theory_of(logic: str) -> frozenset[str]:
         ) from None
 
 
-def fixed_token(token: str, limits: Limits) -> bool:
-    """Whether ``token`` is a literal or an indexed identifier. A malformed one raises ``AdmissionError``."""
-    return _known_token(token, limits) if len(token) <= _SHORT else _fixed_token(token, limits)
+def check_fixed(token: str, limits: Limits) -> None:
+    """Check a literal, which begins with ``#``, or an indexed identifier, which begins with ``(``.
+
+    Raises ``AdmissionError`` (syntax, symbol, too-large).
+    """
+    (_check_known if len(token) <= _SHORT else _check_token)(token, limits.width)
 
 
-def _fixed_token(token: str, limits: Limits) -> bool:
+def _check_token(token: str, widest: int) -> None:
     if token[0] == "#":
         literal = _LITERAL.fullmatch(token)
         if literal is None:
             raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a bit-vector literal")
-        limits.hold("width", len(literal[1] or "") + 4 * len(literal[2] or ""))
-        return True
-    if token[0] != "(":
-        return False
+        _hold_width(len(literal[1] or "") + 4 * len(literal[2] or ""), widest)
+        return
     indexed = _INDEXED.fullmatch(token)
     if indexed is None:
         raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not an indexed identifier")
@@ -98,20 +99,24 @@ def _fixed_token(token: str, limits: Limits) -> bool:
         raise AdmissionError(Reason.SYNTAX, f"the indices of {token[:64]!r} are not numerals")
     numbers = list(map(int, indices))
     for number in numbers:
-        limits.hold("width", number)
+        _hold_width(number, widest)
     if constant:
         _check_constant(token, name, numbers)
-        return True
+        return
     count, least = _INDICES.get(name, (0, 0))
     if not count:
         raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not an indexed identifier of the logic")
     if len(numbers) != count or min(numbers) < least or (name == "extract" and numbers[0] < numbers[1]):
         raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} has the wrong indices")
-    return True
 
 
 # The same few sorts, masks and extracts come back in every query of a run.
-_known_token = lru_cache(maxsize=1 << 14)(_fixed_token)
+_check_known = lru_cache(maxsize=1 << 14)(_check_token)
+
+
+def _hold_width(bits: int, widest: int) -> None:
+    if bits > widest:
+        raise AdmissionError(Reason.TOO_LARGE, f"width: {bits} is over the limit of {widest}")
 
 
 def _check_constant(token: str, digits: str, numbers: list[int]) -> None:
