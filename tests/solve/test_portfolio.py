@@ -305,6 +305,16 @@ def test_a_race_can_be_cancelled_during_verification(racing: Race, seen: Gates) 
     assert race.result().reason == "cancelled: user"
 
 
+def test_a_race_can_be_cancelled_while_it_asks_for_a_second_opinion(racing: Race, seen: Gates) -> None:
+    rules = RaceRules(cpus=1)
+    portfolio = racing(bitwuzla="sat", z3="unsat / unsat", cvc5="hang / hang", rules=rules)
+    token = Cancellation()
+    race = Thread(portfolio.solve, QUERY, timeout_s=30, cancel=token)
+    seen.taken("Exchange", solver="cvc5/check")
+    token.cancel(CancelReason.USER)
+    assert race.result().disagreement
+
+
 def test_a_race_cancelled_before_it_begins_asks_nobody_for_long(racing: Race) -> None:
     token = Cancellation()
     token.cancel(CancelReason.LEASE_LOST)

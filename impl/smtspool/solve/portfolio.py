@@ -105,6 +105,7 @@ class Portfolio:
             engines = ", ".join(self._lanes)
             return Answer(Status.ERROR, reason=f"no engine takes logic {query.logic}: there is {engines}")
         plan = self.policy.plan(query, able, hard=hard)
+        outside = cancel or Cancellation()
         race = Race(
             query=query,
             plan=plan,
@@ -115,13 +116,14 @@ class Portfolio:
             pool=self._pool,
             number=self._number,
             clock=self._clock,
+            outside=outside,
         )
         with self._changed:
             if self._closed:
                 raise ClosedError("the portfolio is closed")
             self._races.append(race)
         try:
-            with (cancel or Cancellation()).listening(race.inbox.put):
+            with outside.listening(race.tell):
                 answer = race.run()
         finally:
             with self._changed:
@@ -162,7 +164,7 @@ class Portfolio:
         with self._changed:
             self._closed = True
             for race in self._races:
-                race.inbox.put(CancelReason.CLOSED)
+                race.tell(CancelReason.CLOSED)
             left = self._changed.wait_for(lambda: not self._races, timeout=grace_s)
         closed = [lane.close(grace_s) for lane in self._lanes.values()]
         left = self._verifier.close(grace_s) and all(closed) and left

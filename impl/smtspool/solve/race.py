@@ -105,6 +105,7 @@ class Race:
     pool: Executor
     number: Callable[[], str]  # fresh attempt ids
     clock: Callable[[], float]
+    outside: Cancellation  # the caller's
     over: Cancellation = field(default_factory=Cancellation)
     inbox: SimpleQueue[Future[_Finding] | CancelReason] = field(default_factory=SimpleQueue)
     _running: dict[Future[_Finding], _Runner] = field(default_factory=dict)
@@ -135,6 +136,12 @@ class Race:
             at_limit=now >= self.limit,
             elapsed_ms=(now - started) * 1e3,
         )
+
+    def tell(self, reason: CancelReason) -> None:
+        """Cancel the race from outside; from any thread."""
+        self.inbox.put(reason)
+        if self.over.reason is not None:  # nobody reads letters now, but a second opinion may be out
+            self.verifier.cancel(self.query.id, reason)
 
     def times(self) -> Iterator[Time]:
         """What the policy learns from a finished race.
@@ -204,7 +211,7 @@ class Race:
         answer = replace(answer, model=complete(self.query, answer.model or {}))
         return _Finding(answer, self._verify(answer, self.over))
 
-    def _verify(self, answer: Answer, cancellation: Cancellation | None, *also_not: str | None) -> Verdict:
+    def _verify(self, answer: Answer, cancellation: Cancellation, *also_not: str | None) -> Verdict:
         exclude = (answer.engine, *also_not)
         model = answer.model or {}
         return self.verifier.verify(
@@ -233,9 +240,9 @@ class Race:
 
     def _dismiss(self, reason: CancelReason) -> None:
         """Cancel whoever still runs; hear those who leave at once, wait for nobody else."""
+        self.over.cancel(reason)
         if not self._running:
             return
-        self.over.cancel(reason)
         for future, runner in self._running.items():
             runner.told = reason
             with action("CancelFuture", **_who(runner, self.query)) as step:
@@ -287,7 +294,7 @@ class Race:
         verdict = sat.verdict
         if verdict.confirmed is None or verdict.engine in parties:
             try:
-                verdict = self._verify(sat.answer, None, *parties)
+                verdict = self._verify(sat.answer, self.outside, *parties)
             except InfrastructureError:
                 return True
         return verdict.confirmed is not False
