@@ -60,10 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES + listing,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("names", nargs="*", choices=[[], *ROWS], metavar="NAME", help="rows to run; all without")
+    # argparse checks the empty list as well, when no name is given.
+    names = [[], *ROWS]
+    parser.add_argument("names", nargs="*", choices=names, metavar="NAME", help="which rows; all by default")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--full", dest="size", action="store_const", const="full", help="as published; hours")
-    size.add_argument("--tiny", dest="size", action="store_const", const="tiny", help="only to see that it runs")
+    size.add_argument("--tiny", dest="size", action="store_const", const="tiny", help="to see that it runs")
     parser.set_defaults(size="usual")
     parser.add_argument("--seed", type=int, default=1, help="of everything drawn at random (default 1)")
     parser.add_argument("--json", action="store_true", help="print the JSON instead of the table")

@@ -34,13 +34,14 @@ def engine_child(engine: str) -> Child:
 def solo(child: Child, step: Step) -> Verdict:
     """One answer; an engine that does not stop itself is killed, and that is an ``unknown``."""
     try:
-        return child.ask(step, step.limit_s * KILL_AFTER + 0.5)
+        verdict: Verdict = child.ask(step, step.limit_s * KILL_AFTER + 0.5)
     except (Overrun, EOFError):
         return Verdict("unknown", None, step.limit_s, step.limit_s)
+    return verdict
 
 
 def calibrate(bench: Bench, problems: Sequence[Problem], limit_s: float = 1.0) -> list[Calibrated]:
-    """Time every engine on one problem of every family, once a run; what nobody answers in time is left out."""
+    """Time every engine on one problem of every family, once a run; leave out what nobody answers in time."""
     known = bench.calibrated
     with ExitStack() as stack:
         children = {engine: stack.enter_context(engine_child(engine)) for engine in ENGINES}

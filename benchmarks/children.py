@@ -89,7 +89,7 @@ def _serve(channel: Connection, function: Callable[[Any], Any], warm_up: Any) ->
         while True:
             try:
                 reply = True, None if task is None else function(task)
-            except Exception as error:  # told to the parent, which raises it
+            except Exception as error:  # noqa: BLE001  the parent is told, and raises it
                 reply = False, f"{type(error).__name__}: {error}"
             channel.send(reply)
             task = channel.recv()

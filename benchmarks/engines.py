@@ -35,7 +35,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``status`` is ``sat``, ``unsat``, ``unknown`` or ``refused``; times are those of the engine's process."""
+    """``status`` is ``sat``, ``unsat``, ``unknown`` or ``refused``; times are of the engine's process."""
 
     status: str
     model: Model | None = None
@@ -121,7 +121,7 @@ def decide(step: Step) -> Verdict:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         status, model = ENGINES[step.engine](step)
-    except Exception:  # every engine has errors of its own
+    except Exception:  # noqa: BLE001  every engine has errors of its own
         status, model = "refused", None
     return Verdict(status, model, time.perf_counter() - wall, time.process_time() - cpu)
 

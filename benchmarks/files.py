@@ -34,7 +34,7 @@ def moved_in_batches(incoming: Path, accepted: Path, store: Callable[[list[bytes
         batch = names[first : first + BATCH]
         store([_read(incoming / name) for name in batch])
         for name in batch:
-            os.rename(incoming / name, accepted / name)
+            incoming.joinpath(name).rename(accepted / name)
         for folder in folders:
             os.fsync(folder)
     for folder in folders:

@@ -55,10 +55,13 @@ def small(bench: Bench, count: int) -> list[Problem]:
     """``count`` small queries with repeats only as far as the sample campaign has them."""
     if bench.corpus:
         return distinct(bench.corpus, count, bench.random("small"))
-    problems = [Problem.of_envelope(name.removesuffix(".json"), dict(query)) for name, query in campaign()]
-    problems = [problem for problem in problems if not problem.name.startswith("keyword")]  # those are hard
+    problems = [problem for problem in _sample() if not problem.name.startswith("keyword")]  # those are hard
     different = {problem.script: problem for problem in problems}  # some differ in metadata only
     return _again(list(different.values()), count, bench.random("small"))
+
+
+def _sample() -> list[Problem]:
+    return [Problem.of_envelope(name.removesuffix(".json"), dict(query)) for name, query in campaign()]
 
 
 def with_repeats(bench: Bench, count: int) -> list[Problem]:
@@ -131,7 +134,7 @@ _SYMBOL = re.compile(r"[^\s()\"|;]+")
 
 
 def renamed(problem: Problem, number: int) -> Problem:
-    """The same problem with every declared symbol under another name; the witness knows the old names only."""
+    """The same problem with every declared symbol under another name, and without its witness."""
     names = {name: f"r{number}_{place}" for place, name in enumerate(_DECLARED.findall(problem.script))}
 
     def rename(text: str) -> str:
@@ -189,11 +192,8 @@ def _branch(chain: int, data: bytes, random: Random) -> tuple[str, bool]:
     if kind == 1:
         term = f"(bvule (concat {' '.join(names)}) #x{bound:08x})"
         return term, int.from_bytes(word) <= bound
-    total, sum_term = 0, "#x00000000"
-    for byte, name in zip(word, names, strict=True):
-        total = (total * 33 ^ byte) & 0xFFFFFFFF
-        sum_term = f"(bvxor (bvmul {sum_term} #x00000021) ((_ zero_extend 24) {name}))"
-    return f"(bvult {sum_term} #x{bound & 0xFFFFF:08x})", total < bound & 0xFFFFF
+    widened = " ".join(f"((_ zero_extend 8) {name})" for name in names)
+    return f"(bvult (bvadd {widened}) #x{bound & 0x3FF:04x})", sum(word) < bound & 0x3FF
 
 
 # Hard ones
@@ -205,8 +205,7 @@ def hard(bench: Bench, count: int | None) -> list[Problem]:
     """``count`` (None: all) single-question files of the whole corpus; else the sample's hash preimages."""
     random = bench.random("hard")
     if bench.corpus is None:
-        problems = [Problem.of_envelope(name.removesuffix(".json"), dict(query)) for name, query in campaign()]
-        problems = [problem for problem in problems if problem.name.startswith("keyword")]
+        problems = [problem for problem in _sample() if problem.name.startswith("keyword")]
     else:
         files = sorted(bench.corpus.rglob("*.smt2"))
         files = [path for path in files if not SKIPPED_FOLDERS & set(path.relative_to(bench.corpus).parts)]

@@ -84,6 +84,9 @@ class Sample:
         return Sample(tuple(ours / theirs for ours, theirs in zip(self.values, other.values, strict=True)))
 
 
+_SIGNS = {"≥": operator.ge, "≤": operator.le, "<": operator.lt}
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """What the figure must reach."""
@@ -92,7 +95,7 @@ class Bar:
     limit: float
 
     def met_by(self, figure: float) -> bool:
-        return {"≥": operator.ge, "≤": operator.le, "<": operator.lt}[self.sign](figure, self.limit)
+        return bool(_SIGNS[self.sign](figure, self.limit))
 
     def __str__(self) -> str:
         return f"{self.sign} {self.limit:g}"
@@ -108,7 +111,7 @@ def at_most(limit: float) -> Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. ``figure`` is what the bar is about: a ratio, or ours where nothing is compared."""
+    """One line of the table. ``figure`` is what the bar is about: a ratio, or ours if nothing is compared."""
 
     what: str
     unit: str
@@ -134,7 +137,9 @@ class Row:
         return cls(what, unit, ours.median, against, theirs.median, ratio.median, spread, bar, note)
 
     @classmethod
-    def value(cls, what: str, unit: str, figure: float, sample: Sample, bar: Bar | None, note: str = "") -> Row:
+    def value(
+        cls, what: str, unit: str, figure: float, sample: Sample, bar: Bar | None, note: str = ""
+    ) -> Row:
         """A figure that stands for itself."""
         return cls(what, unit, figure, "", None, figure, (sample.low, sample.high), bar, note)
 

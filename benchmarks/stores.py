@@ -25,7 +25,8 @@ def numbered(number: int) -> Query:
     """Query ``number``: all differ, also up to names; every thousandth has the same prefix."""
     script = (
         "(set-logic QF_BV)(declare-const x (_ BitVec 32))(declare-const y (_ BitVec 32))"
-        f"(assert (bvult x (bvadd y #x{number % _PATHS:08x})))(assert (= (bvmul x y) #x{number:08x}))(check-sat)"
+        f"(assert (bvult x (bvadd y #x{number % _PATHS:08x})))"
+        f"(assert (= (bvmul x y) #x{number:08x}))(check-sat)"
     )
     (query,) = parse_smt2(script)
     return query

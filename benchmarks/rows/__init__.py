@@ -26,7 +26,7 @@ class Benchmark:
 ROWS = {
     "admission": Benchmark("admission", "durable admission against bare reading, inserting and renaming"),
     "queues": Benchmark("queues", "durable admission against litequeue, persist-queue and huey"),
-    "small": Benchmark("small", "many small queries, from file to committed answer, against the bare engines"),
+    "small": Benchmark("small", "small queries, from file to committed answer, against the bare engines"),
     "repeats": Benchmark("repeats", "the same with 63 % repeats up to names, where reuse must pay"),
     "cold": Benchmark("cold", "the same against one z3 process per query"),
     "pysmt": Benchmark("pysmt", "the same against the portfolio of pySMT"),

@@ -1,4 +1,4 @@
-"""How fast a race returns once it is won, how soon the loser's engine is ready again, and what is left behind."""
+"""How fast a race returns once it is won, how soon the loser's engine is ready, what is left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..inputs import chains
 from ..measure import Bar, Bench, Row, Sample
 from ..product import open_portfolio
 
-ENGINES = ("bitwuzla", "cvc5")  # on these queries the second is many times slower: it is cut off nearly always
+ENGINES = ("bitwuzla", "cvc5")  # on these queries the second is far slower and nearly always cut off
 LIMIT_SECONDS = 20.0
 DEEP = 20  # assertions; below that the race may be over before the loser has begun
 
@@ -82,10 +82,12 @@ def run(bench: Bench) -> Iterator[Row]:
     left = {name: _belongings()[name] - count for name, count in before.items()}
     note = f"{cancelled} losers cancelled in {races} races of {' and '.join(ENGINES)}"
     returns, ready = Sample(tuple(watch.returns)), Sample(tuple(watch.ready))
-    yield Row.value("race returns after its answer, median", "ms", returns.median, returns, Bar("<", 1), note)
-    yield Row.value("race returns after its answer, P99", "ms", returns.quantile(0.99), returns, Bar("<", 10), note)
-    yield Row.value("cancelled engine ready, median", "ms", ready.median, ready, Bar("<", 10), note)
-    yield Row.value("cancelled engine ready, P99", "ms", ready.quantile(0.99), ready, None, note)
+    for what, sample, median, tail in (
+        ("race returns after its answer", returns, Bar("<", 1), Bar("<", 10)),
+        ("cancelled engine ready", ready, Bar("<", 10), None),
+    ):
+        yield Row.value(f"{what}, median", "ms", sample.median, sample, median, note)
+        yield Row.value(f"{what}, P99", "ms", sample.quantile(0.99), sample, tail, note)
     for name, count in left.items():
         yield Row.value(f"{name} left behind", "", count, Sample((count,)), Bar("≤", 0), note)
 

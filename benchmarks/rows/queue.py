@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 
 from smtspool.store import Order, Store
@@ -32,7 +32,8 @@ def _compared(what: str, ours: list[float], against: str, theirs: list[float]) -
     mine, other = Sample(tuple(ours)), Sample(tuple(theirs))
     ratio = mine.median / other.median
     spread = (mine.quantile(0.25) / other.quantile(0.25), mine.quantile(0.75) / other.quantile(0.75))
-    return Row(what, "ms", mine.median, against, other.median, ratio, spread, at_most(1.5), "spread: quartiles")
+    note = "medians; the spread is that of the quartiles"
+    return Row(what, "ms", mine.median, against, other.median, ratio, spread, at_most(1.5), note)
 
 
 def _operate(stores: list[Store], turns: int, order: Order) -> list[dict[str, list[float]]]:
@@ -40,15 +41,14 @@ def _operate(stores: list[Store], turns: int, order: Order) -> list[dict[str, li
     times: list[dict[str, list[float]]] = [{"claim": [], "complete": [], "status": []} for _ in stores]
     for _ in range(turns):
         for store, taken in zip(stores, times, strict=True):
-            leases = _timed(taken["claim"], lambda: store.claim(OWNER, LEASE_SECONDS, BATCH, order))
-            answered = [(lease, UNSAT) for lease in leases]
-            _timed(taken["complete"], lambda: store.complete(answered))
-            _timed(taken["status"], store.counts)
+            started = time.perf_counter()
+            leases = store.claim(OWNER, LEASE_SECONDS, BATCH, order)
+            claimed = time.perf_counter()
+            store.complete([(lease, UNSAT) for lease in leases])
+            completed = time.perf_counter()
+            store.counts()
+            counted = time.perf_counter()
+            taken["claim"].append((claimed - started) * 1e3)
+            taken["complete"].append((completed - claimed) * 1e3)
+            taken["status"].append((counted - completed) * 1e3)
     return times
-
-
-def _timed(times: list[float], operation: Callable[[], object]):  # type: ignore[no-untyped-def]
-    started = time.perf_counter()
-    result = operation()
-    times.append((time.perf_counter() - started) * 1e3)
-    return result
