@@ -158,6 +158,12 @@ def test_a_verifier_that_dies_is_replaced_by_the_next(racing: Race) -> None:
     assert (answer.status, answer.verified_by) == (Status.SAT, "cvc5")
 
 
+def test_a_verifier_that_hangs_leaves_time_for_the_next(racing: Race) -> None:
+    portfolio = racing(bitwuzla="sat", z3="hang / hang", cvc5="hang / sat", rules=RaceRules(cpus=1))
+    answer = portfolio.solve(QUERY, timeout_s=2)
+    assert (answer.status, answer.verified_by, answer.at_limit) == (Status.SAT, "cvc5", False)
+
+
 def test_verification_does_not_wait_for_an_engine_that_is_busy_losing(racing: Race) -> None:
     answer = racing(bitwuzla="hang / sat", z3="sat").solve(QUERY, timeout_s=30)
     assert (answer.engine, answer.verified_by) == ("z3", "bitwuzla")

@@ -64,17 +64,19 @@ class Verifier:
     ) -> Verdict:
         """Have ``model`` checked by the cheapest engine outside ``exclude`` that can tell.
 
+        Each engine gets its share of the time left, so that one that hangs does not use up all of it.
         Raises :class:`InfrastructureError` only if no engine could tell and one had no helper to give.
         """
         trouble: InfrastructureError | None = None
-        for engine in sorted(self._lanes, key=self._cost_ms.__getitem__):
-            if engine in exclude or not self._takes(engine, query.logic):
-                continue
+        able = [one for one in self._lanes if one not in exclude and self._takes(one, query.logic)]
+        able.sort(key=self._cost_ms.__getitem__)
+        for left, engine in zip(range(len(able), 0, -1), able, strict=True):
+            now = self._clock()
             try:
                 answer = self._lanes[engine].solve(
                     query,
                     attempt_id=f"check-{next(self._numbers)}",
-                    deadline=deadline,
+                    deadline=now + (deadline - now) / left,
                     model=model,
                     cancellation=cancellation,
                 )
@@ -86,7 +88,7 @@ class Verifier:
             if answer.status.definite:
                 self._cost_ms[engine] += _SMOOTHING * (answer.elapsed_ms - self._cost_ms[engine])
                 return Verdict(answer.status is Status.SAT, engine)
-            if answer.attempts[0].cancelled:
+            if answer.attempts[0].cancel_reason not in (None, CancelReason.DEADLINE):
                 return NOBODY_KNOWS
         if trouble is not None:
             raise trouble
