@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from smtspool.query import Answer, Query, Status, Witness, parse_smt2
@@ -46,6 +49,30 @@ def query(
         priority=priority,
     )
     return parsed if witness is None else replace(parsed, witness=Witness(witness, (("unused", 0),)))
+
+
+def in_child(work: Callable[[], int]) -> int:
+    """Exit code of a forked process that does ``work``; minus the signal that ended it."""
+    return wait_for(start_child(work))
+
+
+def start_child(work: Callable[[], int]) -> int:
+    """Process id of a forked process that does ``work`` and exits with what that returns."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        code = work()
+    finally:
+        if code:
+            traceback.print_exc()
+        os._exit(code)
+
+
+def wait_for(child: int) -> int:
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
 
 
 def sat(lease: Lease, value: str = "#x00000007") -> Answer:

@@ -36,7 +36,9 @@ def test_what_is_published_is_not_due_again(store: Store) -> None:
     assert store.counts().publications_published == 64
 
 
-def test_failures_are_tried_again_with_growing_delays_and_then_given_up(directory: Path, clock: Clock) -> None:
+def test_failures_are_tried_again_with_growing_delays_and_then_given_up(
+    directory: Path, clock: Clock
+) -> None:
     with Store.open(directory, create=True, clock=clock, backoff=BACKOFF) as store:
         answered(store, 7)
         delays = []

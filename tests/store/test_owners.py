@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def test_the_leases_of_a_killed_process_are_put_back_at_once(store: Store, start
 
 def test_a_stopped_process_is_not_dead(store: Store, start: Start) -> None:
     process, _ = start()
-    process.send_signal(19)  # SIGSTOP
+    process.send_signal(signal.SIGSTOP)
     assert store.reap() == 0
     assert store.counts().leased == 3
 
@@ -130,14 +131,14 @@ def test_a_lost_lock_file_means_a_dead_owner(store: Store, start: Start) -> None
 
 
 def test_owners_of_an_earlier_boot_of_this_host_are_dead(store: Store, start: Start) -> None:
-    _, name = start()
+    start()
     with closing(sqlite3.connect(store.directory / "index.sqlite3")) as other, other:
         other.execute("UPDATE owners SET boot = 'earlier'")
     assert store.reap() == 3
 
 
 def test_nothing_is_concluded_about_other_hosts(store: Store, start: Start) -> None:
-    process, name = start()
+    process, _ = start()
     with closing(sqlite3.connect(store.directory / "index.sqlite3")) as other, other:
         other.execute("UPDATE owners SET boot = 'other', host = 'other'")
     process.kill()

@@ -39,6 +39,11 @@ def _scripts() -> tuple[str, ...]:
     return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
 
 
+# The open databases of this process. A forked child inherits SQLite's idea of the locks they hold, and
+# would believe it even for a connection of its own.
+_open: set[Database] = set()
+
+
 class Database:
     """One connection. Not thread-safe, not fork-safe: either use from elsewhere raises MisuseError."""
 
@@ -57,10 +62,12 @@ class Database:
         """
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.37 or newer")
+        if any(other.process != os.getpid() for other in tuple(_open)):
+            raise MisuseError("a child forked while a store was open cannot open one: use a new program")
         self.directory = directory
         self.path = directory / INDEX_NAME
         self._clock = clock
-        self._process = os.getpid()
+        self.process = os.getpid()
         self._thread = threading.get_ident()
         self._closed = False
         self._bumps: dict[str, float] = {}
@@ -71,9 +78,11 @@ class Database:
         try:
             with described(self.path):
                 self._prepare(_scripts() if scripts is None else scripts)
+                self._file = self.path.stat()
         except BaseException:
             self.connection.close()
             raise
+        _open.add(self)
         self.queries = Digests(self.connection, "queries")
         self.forms = Digests(self.connection, "forms")
         self.prefixes = Digests(self.connection, "prefixes")
@@ -95,6 +104,7 @@ class Database:
         Any exception rolls back. SQLite's errors leave as InfrastructureError.
         """
         self._check_caller()
+        self._check_file()
         connection = self.connection
         with described(self.path):
             connection.execute("BEGIN IMMEDIATE")
@@ -143,24 +153,38 @@ class Database:
     def _check_caller(self) -> None:
         if self._closed:
             raise ClosedError("the store was closed before this call")
-        if os.getpid() != self._process:
+        if os.getpid() != self.process:
             raise MisuseError("a store must not cross a fork: open a new one in the child")
         if threading.get_ident() != self._thread:
             raise MisuseError("a store belongs to the thread that opened it: open one per thread")
+
+    def _check_file(self) -> None:
+        """SQLite goes on writing to a file that is no longer there, and all of it would be lost."""
+        try:
+            if os.path.samestat(self.path.stat(), self._file):
+                return
+            message = "another file took its place"
+        except OSError as error:
+            message = str(error.strerror)
+        raise InfrastructureError(f"{self.path}: the store was moved away while it was in use: {message}")
 
     def close(self) -> None:
         """Close the connection; idempotent, and nothing but a mark in a forked child."""
         if self._closed:
             return
         self._closed = True
-        if os.getpid() == self._process:
+        if os.getpid() == self.process:
+            _open.discard(self)
             with described(self.path):
                 self.connection.close()
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
     """Bring the file to the newest version in one transaction, or refuse and leave it as it is."""
-    if _version(connection, path, len(scripts)) == len(scripts):
+    connection.execute("BEGIN")
+    version = _version(connection, path, len(scripts))
+    connection.execute("ROLLBACK")
+    if version == len(scripts):
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
