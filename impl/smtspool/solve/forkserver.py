@@ -122,6 +122,11 @@ class ForkServer:
             return self._process
 
 
+def _shell(stack: int) -> tuple[str, ...]:
+    """Runs what follows under a larger stack limit, which the kernel lays memory out for at exec only."""
+    return "/bin/sh", "-c", 'ulimit -S -s "$0" 2>/dev/null; exec "$@"', str(stack // 1024)
+
+
 class _Launch:
     """A helper asked for: our ends of its channel and error pipe; its pid and pidfd; how it ended."""
 
@@ -177,7 +182,14 @@ class _Process:
                 try:
                     arguments = [str(theirs.fileno()), str(lifeline), settings]
                     self._popen = subprocess.Popen(
-                        [sys.executable, "-P", "-m", "smtspool.solve.server", *arguments],
+                        [
+                            *_shell(limits.stack),
+                            sys.executable,
+                            "-P",
+                            "-m",
+                            "smtspool.solve.server",
+                            *arguments,
+                        ],
                         stdin=subprocess.DEVNULL,
                         stdout=subprocess.DEVNULL,
                         close_fds=True,

@@ -12,7 +12,6 @@ import errno
 import gc
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -131,19 +130,9 @@ def _noted(_signal: int, _frame: FrameType | None) -> None:
     """SIGCHLD has nothing to do here: the wake-up descriptor ends the poll."""
 
 
-def _with_stack(limit: int) -> None:
-    """Start again under a larger stack limit: where memory is mapped below the stack is decided at exec."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
-    wanted = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_STACK, (wanted, hard))
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
 def main(arguments: list[str]) -> None:
     settings = json.loads(arguments[2])
     limits = HelperLimits(**settings["limits"])
-    _with_stack(limits.stack)
     lifeline = int(arguments[1])
     os.set_inheritable(lifeline, False)
     with socket.socket(fileno=int(arguments[0])) as channel:

@@ -20,6 +20,7 @@ class Cvc5Engine:
         solver = cvc5.Solver(manager)
         try:
             solver.setOption("produce-models", "true")
+            solver.setOption("arrays-exp", "true")  # constant arrays, which models are made of
             solver.setOption("incremental", "true" if incremental else "false")
             for key, value in self._options:
                 solver.setOption(key, value)

@@ -72,7 +72,7 @@ class Command:
                 os.set_blocking(pipe.fileno(), False)
 
     def converse(self, text: bytes, until: bytes | None, end: float | None) -> None:
-        """Write ``text``, collect output until its last line is ``until``, or without one until the end.
+        """Write ``text``, collect output until it has ``until``, or without one until the end.
 
         Raises :class:`EngineError` if it ends early or prints too much, ``TimeoutError`` at ``end``.
         """
@@ -94,19 +94,17 @@ class Command:
                 if not unsent:
                     poller.unregister(_fd(self._popen.stdin))
             ended = self._pidfd in ready
+            seen = len(self.printed)
             if listening and not self.read():
                 listening = False
                 poller.unregister(_fd(self._popen.stdout))
                 ended = ended or until is not None
-            if until is not None and not unsent and self._answered(until):
+            if until is not None and self.printed.find(until, max(0, seen - len(until))) >= 0:
                 return
             if ended:
                 if until is None:
                     return
                 raise EngineError(f"the command ended early: {self.end()}")
-
-    def _answered(self, until: bytes) -> bool:
-        return bytes(self.printed[-len(until) - 8 :]).rstrip().rstrip(b'"').endswith(until)
 
     def read(self) -> bool:
         """Take what was printed; False at its end."""
@@ -155,11 +153,14 @@ class InteractiveSession(TextSession):
         if not command.read():
             raise EngineError(f"the command ended early: {command.end()}")
         if command.printed:
-            raise EngineError(f"text that nobody asked for: {bytes(command.printed[:200])!r}")
+            raise EngineError(f"text that nobody asked for: {bytes(command.printed[:_COMPLAINT])!r}")
         mark = f"smtspool-{next(self._marks)}-done"
         command.converse(f'{commands}\n(echo "{mark}")\n'.encode(), mark.encode(), self._end)
         printed, command.printed = command.printed, bytearray()
-        text = _decoded(printed[: printed.rindex(mark.encode())]).removesuffix('"')
+        text, _, after = _decoded(printed).partition(mark)
+        if after.strip().strip('"'):
+            raise EngineError(f"text that nobody asked for: {after[:_COMPLAINT]!r}")
+        text = text.removesuffix('"')
         if text.lstrip().startswith("(error"):
             raise EngineError(text.strip()[:_COMPLAINT])
         return text

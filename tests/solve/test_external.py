@@ -1,0 +1,128 @@
+"""External commands behind the helper: strict about what they print, whole in how they are ended."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from smtspool.errors import ConfigError
+from smtspool.query import Status, parse_smt2
+from smtspool.solve import EngineSpec, FailureKind, ForkServer, GenerationFailed, Op, Request, parse_engine
+from tests.solve.tracks import descendants, eventually, gone, no_trace, soon
+
+FAKE = Path(__file__).with_name("fake_solver.py")
+(QUERY,) = parse_smt2("(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= (bvnot x) #xd5))(check-sat)")
+
+
+def command(behaviour: str, *, file: bool) -> EngineSpec:
+    words = (sys.executable, "-S", "-E", str(FAKE), behaviour)
+    return EngineSpec("fake", (*words, "{query}") if file else words)
+
+
+def request(timeout_ms: int = 20_000) -> Request:
+    return Request("a1", Op.SOLVE, QUERY.logic, QUERY.levels, QUERY.symbols, timeout_ms=timeout_ms)
+
+
+def ask(behaviour: str, *, file: bool, timeout_ms: int = 20_000):
+    """Its reply, from a helper that stays valid."""
+    with no_trace(), ForkServer(command(behaviour, file=file)) as server:
+        generation = server.spawn(soon())
+        reply = generation.exchange(request(timeout_ms), soon())
+        assert generation.valid
+        generation.retire("end of test")
+        assert generation.wait_reaped(soon()) == "signal 9"
+        assert eventually(lambda: len(descendants(server.pid)) <= 1)  # the spare
+    return reply
+
+
+both_ways = pytest.mark.parametrize("file", [False, True], ids=["interactive", "file"])
+
+
+@both_ways
+def test_its_answers_are_taken(file):
+    assert ask("sat", file=file).model == {"x": "#x2a"}
+    assert ask("unsat", file=file).status is Status.UNSAT
+    assert ask("unknown", file=file).status is Status.UNKNOWN
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "behaviour", ["silent", "maybe", "twice", "crash", "latin", "unsat (TIMEOUT)", "half and die", "torrent"]
+)
+def test_anything_else_is_an_error_and_never_an_answer(behaviour, file):
+    reply = ask(behaviour, file=file)
+    assert (reply.status, reply.model) == (Status.ERROR, None)
+    assert reply.reason
+
+
+@both_ways
+@pytest.mark.parametrize("behaviour", ["hang", "stubborn", "stop", "half"])
+def test_a_command_that_hangs_is_replaced_at_its_limit(behaviour, file):
+    reply = ask(behaviour, file=file, timeout_ms=300)
+    assert (reply.status, reply.reason) == (Status.UNKNOWN, "timeout")
+
+
+@both_ways
+def test_a_flood_on_stderr_blocks_nobody(file):
+    assert ask("flood", file=file).status is Status.UNSAT
+
+
+@both_ways
+@pytest.mark.parametrize("behaviour", ["offspring", "daemon"])
+def test_what_it_leaves_running_is_killed(behaviour, file):
+    """Though it holds the pipes, and though it has a session of its own."""
+    assert ask(behaviour, file=file).status is Status.UNSAT
+
+
+def test_text_that_nobody_asked_for_is_an_error():
+    assert ask("afterthought", file=False).status is Status.ERROR
+
+
+@both_ways
+@pytest.mark.parametrize("behaviour", ["hang", "stubborn", "stop"])
+def test_a_kill_takes_the_command_along(behaviour, file):
+    with no_trace(), ForkServer(command(behaviour, file=file)) as server:
+        generation = server.spawn(soon())
+        with pytest.raises(GenerationFailed) as failed:
+            generation.exchange(request(), time.monotonic() + 0.5)
+        assert failed.value.kind is FailureKind.TIMEOUT
+        below = descendants(generation.pid)
+        assert len(below) == 1
+        generation.retire("deadline")
+        assert generation.wait_reaped(soon()) == "signal 9"
+        assert all(gone(pid) for pid in below)
+
+
+def test_a_command_dies_with_its_helper():
+    with no_trace(), ForkServer(command("hang", file=False)) as server:
+        generation = server.spawn(soon())
+        with pytest.raises(GenerationFailed):
+            generation.exchange(request(), time.monotonic() + 0.5)
+        (child,) = descendants(generation.pid)
+        os.kill(server.pid, 9)
+        assert eventually(lambda: gone(child))
+        generation.retire("end of test")
+
+
+def test_a_command_that_does_not_exist_is_an_error():
+    with no_trace(), ForkServer(parse_engine("none=/nonexistent/solver --flag")) as server:
+        generation = server.spawn(soon())
+        reply = generation.exchange(request(), soon())
+        assert reply.status is Status.ERROR
+        assert "cannot be started" in reply.reason
+        generation.retire("end of test")
+
+
+@pytest.mark.parametrize("text", ["yices", "=yices-smt2", "a b=c", "stp=", "stp='unclosed"])
+def test_an_engine_that_cannot_be_meant_is_refused(text):
+    with pytest.raises(ConfigError):
+        parse_engine(text)
+
+
+def test_engines_are_named_or_given_as_commands():
+    assert parse_engine("z3") == EngineSpec("z3")
+    yices = parse_engine("yices=yices-smt2 --incremental")
+    assert yices == EngineSpec("yices", ("yices-smt2", "--incremental")) and yices.interactive
+    assert not parse_engine("stp=stp --SMTLIB2 {query}").interactive
