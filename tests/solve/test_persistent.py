@@ -252,6 +252,24 @@ def test_a_kill_on_its_way_never_hits_the_generation_of_the_next_request(seen: G
         assert solver.close()
 
 
+def test_a_cancelled_answer_takes_its_generation_along_even_if_the_kill_is_late(seen: Gates) -> None:
+    with ScriptedServer("z3", "sat") as server:
+        solver = PersistentSolver(server)
+        settle = seen.at("Settle", attempt="first")
+        first = Thread(ask, solver, A, attempt_id="first")
+        settle.reached()
+        signal = seen.at("Signal", generation=1)
+        canceller = Thread(solver.cancel, A.id, CancelReason.USER)
+        signal.reached()
+        settle.open()
+        assert is_cancelled(first.result(), "user")
+        assert ask(solver, B).attempts[0].generation == 2
+        signal.open()
+        assert canceller.result()
+        assert ask(solver, B).attempts[0].generation == 2
+        assert solver.close()
+
+
 def test_a_token_cancelled_before_the_request_registers_is_not_lost(seen: Gates) -> None:
     with ScriptedServer("z3", "hang") as server:
         solver = PersistentSolver(server)
