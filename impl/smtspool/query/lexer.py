@@ -61,8 +61,9 @@ def depths(tokens: Sequence[str], limits: Limits) -> Sequence[int]:
     """How many parentheses are open after each token. Raises ``AdmissionError`` when they do not match."""
     running = accumulate(map(_DEPTH.get, tokens, repeat(0)))
     # A list is twice as fast, an array a tenth of the size where depths differ.
-    levels: Sequence[int] = list(running) if len(tokens) < _MANY else array("i", running)
-    distinct = set(levels)
+    few = len(tokens) < _MANY
+    levels: Sequence[int] = list(running) if few else array("i", running)
+    distinct = set(levels) if few else levels
     if tokens and (levels[-1] != 0 or min(distinct) < 0):
         raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
     limits.hold("depth", max(distinct, default=0))
