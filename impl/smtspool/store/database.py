@@ -47,6 +47,8 @@ _open: set[Database] = set()
 class Database:
     """One connection. Not thread-safe, not fork-safe: either use from elsewhere raises MisuseError."""
 
+    process: int
+
     def __init__(
         self,
         directory: Path,
