@@ -240,7 +240,8 @@ class Generation:
         """Whether the helper shall keep a stack for this request, and how many of its levels stay on it.
 
         Incremental solving costs an engine its preprocessing, so a stack is begun only when two successive
-        requests share levels; ``docs/measurements.md`` has the figures.
+        requests share levels. On a path that grows by one assertion to 30 it then saves much: 3.5 times less
+        CPU time in bitwuzla and z3, 12 times in cvc5.
         """
         if request.op is not Op.SOLVE or request.fresh:
             return False, 0
