@@ -105,6 +105,17 @@ def test_a_model_convinces_every_other_engine(servers, engine, generation, text)
         other.retire("end of test")
 
 
+def test_values_are_spelt_alike(generation):
+    (query,) = parse_smt2(
+        "(set-logic QF_UFBV)(declare-const x (_ BitVec 8))(declare-const y (_ BitVec 5))"
+        "(declare-fun f (Bool) (_ BitVec 4))(assert (= x #x2a))(assert (= y #b01010))(assert (= (f true) #x9))"
+        "(assert (= (f false) #x9))(check-sat)"
+    )
+    model = ask(generation, query).model
+    assert (model["x"], model["y"]) == ("#x2a", "#b01010")
+    assert "#x9" in model["f"]
+
+
 def test_a_wrong_model_convinces_no_engine(generation):
     (query,) = parse_smt2("(declare-const x (_ BitVec 8))(assert (= (bvmul x x) #x51))(check-sat)")
     assert check(generation, query, {"x": "#x09"}) is Status.SAT

@@ -175,7 +175,7 @@ def test_a_flood_on_stderr_is_drained_and_its_tail_kept():
 def test_a_helper_out_of_memory_ends_as_a_crash():
     products = """(set-logic QF_BV)(declare-const a (_ BitVec 512))(declare-const b (_ BitVec 512))
     (assert (= (bvxor a (bvudiv a (bvmul a b))) (bvudiv b (bvmul b (bvadd b (bvmul a a))))))(check-sat)"""
-    with no_trace(), ForkServer(EngineSpec("bitwuzla"), HelperLimits(memory=128 << 20)) as small:
+    with no_trace(), ForkServer(EngineSpec("bitwuzla"), HelperLimits(memory=96 << 20)) as small:
         generation = small.spawn(soon())
         with pytest.raises(GenerationFailed) as failed:
             generation.exchange(solve(products), soon())

@@ -18,7 +18,7 @@ from ..processes import Children, die_with_parent
 from ..spec import EngineSpec
 from .base import EngineError, Session, Wanted
 from .sexpr import items
-from .text import TextSession, definitions
+from .text import TextSession, definitions, hexadecimal
 
 __all__ = ["External"]
 
@@ -228,7 +228,7 @@ class FileSession(TextSession):
         model = definitions(self._model)
         found = {symbol.name: model[symbol.name] for symbol in wanted if symbol.name in model}
         return {
-            symbol.name: found[symbol.name] if symbol.params else items(found[symbol.name])[-1]
+            symbol.name: hexadecimal(found[symbol.name] if symbol.params else items(found[symbol.name])[-1])
             for symbol in wanted
             if symbol.name in found
         }

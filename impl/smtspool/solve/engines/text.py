@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from smtspool.query import Status
@@ -9,8 +10,9 @@ from smtspool.query import Status
 from .base import EngineError, Wanted
 from .sexpr import items
 
-__all__ = ["TextSession", "definitions"]
+__all__ = ["TextSession", "definitions", "hexadecimal"]
 
+_NIBBLES = re.compile(r"#b((?:[01]{4})+)(?![01])")
 _AT_A_TIME = 1000  # values in one command: keeps lines short
 
 
@@ -63,15 +65,20 @@ class TextSession:
             if len(pairs) != len(names):
                 raise EngineError(f"{len(names)} values were asked for, {len(pairs)} came")
             for name, pair in zip(names, pairs, strict=True):
-                _, found[name] = _two(pair)
+                found[name] = hexadecimal(_two(pair)[1])
         if len(constants) < len(wanted):
             # Functions are no terms in SMT-LIB 2.6, so their values stand only in the whole model.
             model = definitions(self.run("(get-model)"))
-            found |= {s.name: model[s.name] for s in wanted if s.params and s.name in model}
+            found |= {s.name: hexadecimal(model[s.name]) for s in wanted if s.params and s.name in model}
         return found
 
     def close(self) -> None:
         """Nothing to give back."""
+
+
+def hexadecimal(value: str) -> str:
+    """The same value, its bit-vectors in hexadecimal where their width allows."""
+    return _NIBBLES.sub(lambda found: f"#x{int(found[1], 2):0{len(found[1]) // 4}x}", value)
 
 
 def definitions(model: str) -> dict[str, str]:
