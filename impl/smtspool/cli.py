@@ -393,7 +393,7 @@ def fsck(directory: Dir, as_json: Json = False) -> None:
         if as_json:
             _document({"schema": "smtspool-fsck-v1", **asdict(finding)})
         else:
-            print(f"{finding.kind}: {finding.subject}: {finding.message}")
+            print(f"{finding.fault}: {finding.subject}: {finding.message}")
     if findings:
         raise typer.Exit(Exit.FINDINGS)
     if not as_json:

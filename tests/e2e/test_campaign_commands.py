@@ -1,0 +1,186 @@
+"""The commands of a campaign, from ``init`` to ``fsck``, as an operator types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from smtspool import cli
+from tests.e2e.campaign import COMMAND, Place, identities, sampled
+from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, query, witnessed
+
+COMMANDS = (
+    *("solve", "init", "submit", "serve", "status", "results"),
+    *("retry", "republish", "fsck", "config", "demo"),
+)
+
+
+def test_from_init_to_results(place: Place) -> None:
+    asked = sampled("tlv", "fletcher16")
+    files = [place.file(name, text) for name, text in asked]
+    assert "smtspool serve" in place.run("init", "campaign").stdout
+    assert place.run("submit", "campaign", *files).stdout == f"{len(asked)} submitted\n"
+    ended = place.run("serve", "campaign", "--once")
+    assert ended.stdout.startswith(f"{len(asked)} answered: ")
+    assert ended.stdout.endswith(" 0 unknown, 0 error; 0 open\n")
+    expected = place.answers()
+    assert expected.keys() == identities(asked)
+    place.assert_in_order(asked, expected)
+
+    rows = place.run("results", "campaign").stdout.splitlines()
+    assert len(rows) == len(asked)
+    assert all(len(row.split("\t")) == 6 for row in rows)
+    documents = place.documents("results", "campaign", "--json")
+    assert {document["id"]: document["status"] for document in documents} == expected
+    [one] = place.documents("results", "campaign", documents[0]["id"][:20], "--json")
+    assert one == documents[0]
+
+    [status] = place.documents("status", "campaign", "--json")
+    assert status["schema"] == "smtspool-status-v1"
+    assert status["counts"]["sat"] + status["counts"]["unsat"] == len(asked)
+    assert "queries answered" in place.run("status", "campaign").stdout
+
+
+def test_new_inputs_are_exported_for_afl(place: Place) -> None:
+    place.create(("a.json", json.dumps(witnessed(42))))
+    place.run("serve", place.root, "--once")
+    assert place.run("results", place.root, "--export", "foreign").stdout == "1 inputs exported to foreign\n"
+    [exported] = (place.folder / "foreign").iterdir()
+    assert exported.read_bytes() == b"A*"
+    assert exported.name.startswith("id:")
+
+
+def test_a_name_twice_gets_a_suffix_and_the_query_is_answered_once(place: Place) -> None:
+    path = place.file("a.smt2", equation(1))
+    place.run("init", place.root)
+    [first] = place.documents("submit", "--json", place.root, path)
+    [second] = place.documents("submit", "--json", place.root, path)
+    assert first["submitted"] != second["submitted"]
+    place.run("serve", place.root, "--once")
+    assert place.answers() == {query(1).id: "sat"}
+    assert len(place.in_spool("accepted")) == 2
+
+
+def test_a_query_that_kills_helpers_is_visible_and_can_be_tried_again(place: Place) -> None:
+    place.create(("a.smt2", equation(1, name="poison", against=2)))
+    ended = place.run("serve", place.root, "--once", "-e", ODD_ENGINE, code=3)
+    assert "1 error" in ended.stdout
+    shown = place.run("results", place.root, query(1, name="poison", against=2).id[:12]).stdout
+    assert "3 helpers died of it" in shown
+    assert place.run("retry", place.root, query(1, name="poison", against=2).id[:12]).stdout == "1 put back\n"
+    place.run("serve", place.root, "--once")
+    assert list(place.answers().values()) == ["unsat"]
+
+
+def test_a_timeout_is_an_answer_and_not_tried_for_ever(place: Place) -> None:
+    place.create(("a.smt2", equation(1, name="slow", against=2)))
+    ended = place.run("serve", place.root, "--once", "-e", ODD_ENGINE, "-t", "0.2", code=3)
+    assert "1 unknown" in ended.stdout
+    [document] = place.documents("results", place.root, "--json")
+    assert document["reason"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("serve", "nowhere"), "nowhere is not a campaign folder; create one with: smtspool init nowhere"),
+        (("status", "nowhere"), "not a campaign folder"),
+        (("retry", "campaign", "abcd"), "no query that ended as unknown or error: abcd"),
+        (("results", "campaign", "abcd"), "no answered query whose id starts with 'abcd'"),
+        (("serve", "campaign", "--once", "--order", "random"), "order must be one of"),
+        (("serve", "campaign", "--once", "-e", "z4"), "no engine 'z4' is bundled"),
+        (("serve", "campaign", "--once", "-e", "z3", "-e", "z3"), "a name of its own"),
+        (("serve", "campaign", "--once", "-j", "0"), "jobs must be between"),
+        (("submit", "campaign", "absent.smt2"), "absent.smt2"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(place: Place, words: tuple[str, ...], complaint: str) -> None:
+    place.create()
+    code = 74 if words[0] == "submit" else 2
+    done = place.run(*words, code=code)
+    assert complaint in done.stderr
+    assert done.stderr.startswith("smtspool: ")
+    assert done.stderr.count("\n") == 1
+    place.assert_no_process_left()
+    assert list((place.root / "store" / "owners").iterdir()) == []
+
+
+def test_broken_engines_end_the_service_with_a_word(place: Place) -> None:
+    place.create(("a.smt2", equation(1)))
+    done = place.run("serve", place.root, "--once", "-e", "absent=/no/such/solver", code=74)
+    assert "no engine works: absent" in done.stderr
+    assert place.counts().open == 0
+    assert place.in_spool("incoming") == {"a.smt2"}
+    place.assert_no_process_left()
+
+
+def test_config_shows_values_and_where_they_come_from(place: Place) -> None:
+    place.create()
+    (place.root / "smtspool.toml").write_text('order = "bfs"\n')
+    [document] = place.documents("config", place.root, "--json")
+    assert document["settings"]["order"] == {"value": "bfs", "origin": str(place.root / "smtspool.toml")}
+    assert document["settings"]["engines"]["origin"] == "SMTSPOOL_ENGINES"
+    assert "default" in place.run("config", place.root).stdout
+    (place.root / "smtspool.toml").write_text("ordre = 1\n")
+    assert "unknown setting 'ordre'" in place.run("config", place.root, code=2).stderr
+
+
+def test_a_damaged_store_is_found_and_not_touched(place: Place) -> None:
+    place.create(("a.smt2", equation(1)))
+    place.run("serve", place.root, "--once")
+    index = place.root / "store" / "index.sqlite3"
+    damaged = index.read_bytes().replace(b"bvult", b"bvule").replace(b"QF_BV", b"QF_AV")
+    index.write_bytes(damaged)
+    done = place.run("fsck", place.root, code=5)
+    assert done.stdout
+    assert index.read_bytes() == damaged
+
+
+def test_every_command_has_help_with_an_example(place: Place) -> None:
+    overview = place.run("--help").stdout
+    assert "Exit codes" in overview
+    for command in COMMANDS:
+        assert command in overview
+        shown = CliRunner().invoke(cli.app, [command, "--help"], prog_name="smtspool").stdout
+        assert f"smtspool {command}" in shown.split("Example", 1)[1]
+
+
+def test_pipes_are_quiet_and_colourless(place: Place) -> None:
+    place.create(("a.smt2", equation(1)))
+    for words in (("status", place.root), ("results", place.root), ("config",)):
+        assert "\x1b" not in place.run(*words).stdout
+    ended = place.run("submit", place.root, *[place.file(f"{n}.smt2", equation(n)) for n in range(20)])
+    assert ended.stderr == ""
+
+
+def on_a_terminal(place: Place, *words: str | Path, **environment: str) -> str:
+    ours, theirs = pty.openpty()
+    try:
+        subprocess.run(
+            [COMMAND, *map(str, words)],
+            env=place.environment(TERM="xterm", **environment),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_S,
+            check=True,
+        )
+        os.set_blocking(ours, False)
+        return os.read(ours, 1 << 16).decode()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_no_color_is_obeyed_on_a_terminal(place: Place) -> None:
+    place.create()
+    coloured = on_a_terminal(place, "results", "--help")
+    plain = on_a_terminal(place, "results", "--help", NO_COLOR="1")
+    assert "\x1b[" in coloured
+    assert not any(f"\x1b[{code}" in plain for code in (*range(30, 38), "1;3"))
