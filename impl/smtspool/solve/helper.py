@@ -46,7 +46,7 @@ def main(
             Host(engine, limits).serve(connection)
         status = 0
     except MemoryError:
-        os.write(2, b"out of memory\\n")
+        os.write(2, b"out of memory\n")
     except BaseException:  # noqa: BLE001 - the end of this process: say why, run nothing of the parent's
         traceback.print_exc()
         sys.stderr.flush()

@@ -6,7 +6,7 @@ import re
 
 from .base import EngineError
 
-__all__ = ["balance", "items"]
+__all__ = ["items"]
 
 _TOKEN = re.compile(r'\|[^|]*\||"(?:[^"]|"")*"|;[^\n]*|[()]|[^\s()|";]+')
 
@@ -29,12 +29,6 @@ def items(text: str) -> list[str]:
     if depth != 0:
         raise EngineError(f"parentheses do not match in {text[:200]!r}")
     return found
-
-
-def balance(line: str) -> int:
-    """How many more parentheses ``line`` opens than it closes. Quoted symbols and strings must end on it."""
-    tokens = _TOKEN.findall(line)
-    return tokens.count("(") - tokens.count(")")
 
 
 def _spell(tokens: list[str]) -> str:
