@@ -87,11 +87,19 @@ def distinct(corpus: Path, count: int, random: Random) -> list[Problem]:
     """``count`` path conditions, no two equal up to names: the files, then shorter paths of the same runs."""
     files = sorted((corpus / "sage").glob("*.smt2"))
     problems = [Problem.of_script(path.stem, path.read_text()) for path in files]
-    cuts = [cut for problem in problems for cut in _shorter(problem)]
+    # Two runs may begin alike; what comes before the declarations is only about the file.
+    cuts = list({_body(cut): cut for problem in problems for cut in _shorter(problem)}.values())
     random.shuffle(cuts)
     if count > len(problems) + len(cuts):
         return _again([*problems, *cuts], count, random)
     return [*random.sample(problems, min(count, len(problems))), *cuts[: max(0, count - len(problems))]]
+
+
+_STATUS = re.compile(r"\(set-info :status \w+\)\s*")
+
+
+def _body(problem: Problem) -> str:
+    return problem.script[problem.script.index("(declare-") :]
 
 
 def _shorter(problem: Problem) -> Iterator[Problem]:
@@ -103,6 +111,8 @@ def _shorter(problem: Problem) -> Iterator[Problem]:
     ends = list(_term_ends(problem.script, body))
     if not ends:
         return
+    # The status that the file tells is that of the whole, and cvc5 would insist on it.
+    head = _STATUS.sub("", problem.script[:body])
     seen: set[str] = set()
     begin = body
     for number, end in enumerate(ends[:-1], 1):
@@ -111,7 +121,7 @@ def _shorter(problem: Problem) -> Iterator[Problem]:
         if conjunct in seen:
             continue
         seen.add(conjunct)
-        script = problem.script[:end] + problem.script[ends[-1] :]
+        script = head + problem.script[body:end] + problem.script[ends[-1] :]
         yield Problem.of_script(f"{problem.name.removesuffix('.smt2')}-cut{number}", script)
 
 
