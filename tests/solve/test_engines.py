@@ -108,7 +108,8 @@ def test_a_model_convinces_every_other_engine(servers, engine, generation, text)
 def test_values_are_spelt_alike(generation):
     (query,) = parse_smt2(
         "(set-logic QF_UFBV)(declare-const x (_ BitVec 8))(declare-const y (_ BitVec 5))"
-        "(declare-fun f (Bool) (_ BitVec 4))(assert (= x #x2a))(assert (= y #b01010))(assert (= (f true) #x9))"
+        "(declare-fun f (Bool) (_ BitVec 4))(assert (= x #x2a))(assert (= y #b01010))"
+        "(assert (= (f true) #x9))"
         "(assert (= (f false) #x9))(check-sat)"
     )
     model = ask(generation, query).model
