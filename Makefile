@@ -1,12 +1,14 @@
 # make run     a sample campaign, end to end
 # make test    everything that must hold
 # make quick   lint, types and the fast tests, for every edit
+# make models       TLC on every model, against the pinned results
+# make conformance  every model driven through the code, with figures
 # make bench   speed against the limits and the peers (design page "quality bars"), table and JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test quick bench lint clean
+.PHONY: run test quick bench lint clean models conformance
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -27,6 +29,12 @@ lint: $(VENV)/stamp
 
 test: lint
 	$(BIN)/python -W error -m pytest
+
+models: $(VENV)/stamp
+	$(BIN)/python -m conformance models
+
+conformance: $(VENV)/stamp
+	$(BIN)/python -m conformance
 
 quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q

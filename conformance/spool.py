@@ -392,7 +392,7 @@ class SpoolSystem:
         rows: dict[Value, int] = dict.fromkeys([*self.contents, TORN], 0)
         for (raw,) in self._database.execute("SELECT id FROM queries"):
             rows[self._ids.get(raw.hex(), TORN)] += 1
-        return function(dict(rows))
+        return function(rows)
 
     def _project_lockfile(self) -> Value:
         try:
@@ -445,12 +445,13 @@ def _identity(path: str) -> tuple[int, ...] | None:
 def _holds_lock(pid: int | None, inode: int) -> bool:
     """True if a process has a locked descriptor of ``inode``, as the kernel tells it (``/proc/locks`` tells
     the same, a thousand times slower)."""
-    for entry in os.scandir(f"/proc/{pid}/fd"):
-        with suppress(FileNotFoundError):
-            if entry.stat().st_ino == inode:
-                with open(f"/proc/{pid}/fdinfo/{entry.name}") as info:
-                    if "FLOCK" in info.read():
-                        return True
+    with os.scandir(f"/proc/{pid}/fd") as descriptors:
+        for entry in descriptors:
+            with suppress(FileNotFoundError):
+                if entry.stat().st_ino != inode:
+                    continue
+                if "FLOCK" in Path(f"/proc/{pid}/fdinfo/{entry.name}").read_text():
+                    return True
     return False
 
 

@@ -257,6 +257,7 @@ class Nursery:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, entry, str(theirs.fileno()), mutant],
                 pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
 
     def spawn(self, name: str, params: Mapping[str, Any], *, patience_s: float = 10.0) -> Participant:

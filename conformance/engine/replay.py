@@ -175,6 +175,11 @@ class Replay:
             if left_out is None or not left_out(label, self._graph.values[state]):
                 yield text
 
+    def ready(self, state: int) -> frozenset[str]:
+        """The gates whose steps the model enables in a state."""
+        labels = (edge.label for edge in self._graph.outgoing[state])
+        return frozenset(self._gates[label] for label in labels if label in self._gates)
+
     # driving
 
     def run(self, *, workers: int = 1, longest: int = 10_000, most_tours: int | None = None) -> Drive:
@@ -250,7 +255,7 @@ class Replay:
         """On the first visit of a state, everything that must be refused there."""
         if state in self._visited:
             return
-        ready = {self._gates[e.label] for e in self._graph.outgoing[state] if e.label in self._gates}
+        ready = self.ready(state)
         standing = system.standing()
         if standing != ready:
             raise Divergence(

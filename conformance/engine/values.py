@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 __all__ = [
     "Function",
@@ -82,7 +82,7 @@ class Function(Mapping["Value", "Value"]):
 Value = Union[bool, int, str, Model, "tuple[Value, ...]", "frozenset[Value]", Function]
 
 
-def function(items: Mapping[Value, Value]) -> Value:
+def function(items: Mapping[Any, Value]) -> Value:
     """The function with these points: a tuple when its domain is ``1..n``, else a :class:`Function`."""
     if all(type(key) is int for key in items):
         length = len(items)

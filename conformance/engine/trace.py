@@ -1,0 +1,182 @@
+"""Recorded runs as behaviours of a model.
+
+A recording is NDJSON: a first line that names its schema, then one line a step with ``sequence``, ``pid``,
+``thread``, ``clock``, ``action``, ``params``, ``outcome`` and, after a failure, ``error``. Lines are written
+when a step has ended, by every process into one file. So a step lies between the line before it of the same
+thread and its own line, and two steps are ordered exactly where these spans do not overlap; TLC looks for
+one order that explains everything. An empty, cut, foreign or non-advancing recording is an error, never a
+pass.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .tlc import Outcome, Tlc
+from .values import Function, Value, function, parse, show
+
+__all__ = ["Recorded", "Trace", "TraceError", "Verdict", "needs", "read", "validate"]
+
+_MEMBERS = {"sequence", "pid", "thread", "clock", "action", "params", "outcome"}
+
+
+class TraceError(ValueError):
+    """The recording itself is damaged; the message names the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One line. ``who`` is the process and thread that took the step."""
+
+    number: int
+    who: str
+    sequence: int
+    clock: float
+    action: str
+    params: Mapping[str, Any]
+    outcome: str | None
+    error: str | None
+
+
+def read(text: str, *, schema: str) -> list[Recorded]:
+    """The lines of a recording. Raises :class:`TraceError` unless it is whole and goes on."""
+    if not text:
+        raise TraceError("the recording is empty")
+    if not text.endswith("\n"):
+        raise TraceError(f"line {text.count(chr(10)) + 1} is cut")
+    head, *lines = text.splitlines()
+    if _document(1, head) != {"schema": schema}:
+        raise TraceError(f"line 1: not a recording of {schema}")
+    found = [_line(number, line) for number, line in enumerate(lines, 2)]
+    if not found:
+        raise TraceError("the recording has no step")
+    last: dict[str, Recorded] = {}
+    for line in found:
+        before = last.get(line.who)
+        if before is not None and (line.clock < before.clock or line.sequence <= before.sequence):
+            raise TraceError(f"line {line.number}: does not go on from line {before.number} of {line.who}")
+        last[line.who] = line
+    return found
+
+
+def _document(number: int, line: str) -> dict[str, Any]:
+    try:
+        document = json.loads(line)
+    except ValueError as error:
+        raise TraceError(f"line {number}: {error}") from None
+    if not isinstance(document, dict):
+        raise TraceError(f"line {number}: not an object")
+    return document
+
+
+def _line(number: int, text: str) -> Recorded:
+    document = _document(number, text)
+    if set(document) - {"error"} != _MEMBERS:
+        raise TraceError(f"line {number}: members {sorted(document)}")
+    pid, sequence, clock = document["pid"], document["sequence"], document["clock"]
+    if type(pid) is not int or type(sequence) is not int or type(clock) not in (int, float):
+        raise TraceError(f"line {number}: pid, sequence and clock are numbers")
+    if type(document["action"]) is not str or type(document["params"]) is not dict:
+        raise TraceError(f"line {number}: action and params are a name and an object")
+    return Recorded(
+        number,
+        f"{pid}/{document['thread']}",
+        sequence,
+        float(clock),
+        document["action"],
+        document["params"],
+        document["outcome"],
+        document.get("error"),
+    )
+
+
+def needs(lines: Sequence[Recorded]) -> list[Mapping[str, int]]:
+    """For each line: of whom how many lines come before it, because they ended before it can have begun."""
+    clocks: dict[str, list[float]] = {}
+    for line in lines:
+        clocks.setdefault(line.who, []).append(line.clock)
+    began: dict[str, float] = {}
+    required: list[Mapping[str, int]] = []
+    for line in lines:
+        begin = began.get(line.who, line.clock)  # a process begins with its first line
+        began[line.who] = line.clock
+        counts = {who: bisect_left(others, begin) for who, others in clocks.items() if who != line.who}
+        required.append({who: count for who, count in counts.items() if count})
+    return required
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How far one trace was explained, and where everybody was then."""
+
+    lines: int
+    explained: int
+    at: Mapping[str, int]
+    standing: Mapping[str, str]
+
+    @property
+    def accepted(self) -> bool:
+        """True when every line is a step of the model."""
+        return self.explained == self.lines > 0
+
+
+Trace = Mapping[str, Sequence[Value]]
+
+
+def validate(
+    module: Path, traces: Sequence[Trace], constants: Mapping[str, Value], *, timeout_s: float = 120.0
+) -> list[Verdict]:
+    """Check all ``traces`` (who -> lines) in one run of TLC.
+
+    ``module`` defines ``TraceSpec`` and ``Told``, which prints <<"explained", trace, lines, at, pc>> whenever
+    more of a trace is explained.
+    """
+    everybody = sorted({who for trace in traces for who in trace})
+    data: Value = tuple(function({who: tuple(trace.get(who, ())) for who in everybody}) for trace in traces)
+    with tempfile.TemporaryDirectory(prefix="trace-") as scratch:
+        run = Path(scratch) / "TraceRun.tla"
+        given = {name: show(value) for name, value in constants.items()}
+        definitions = [f"Given_{name} == {text}" for name, text in given.items()]
+        run.write_text(
+            "\n".join(
+                [
+                    "---- MODULE TraceRun ----",
+                    f"EXTENDS {module.stem}",
+                    *definitions,
+                    f"Given_Traces == {show(data)}",
+                    f"Given_Consumers == {show(frozenset(everybody))}",
+                    "====",
+                    "",
+                ]
+            )
+        )
+        cfg = Path(scratch) / "TraceRun.cfg"
+        names = [*given, "Traces", "Consumers"]
+        overrides = "\n".join(f"CONSTANT {name} <- Given_{name}" for name in names)
+        cfg.write_text(f"SPECIFICATION TraceSpec\nINVARIANT Told\n{overrides}\n")
+        result = Tlc().run(run, cfg, libraries=[module.parent], timeout_s=timeout_s)
+    if result.outcome is not Outcome.OK:
+        raise TraceError(f"TLC: {result.outcome} {result.violated}")
+    far: dict[int, Verdict] = {}
+    lengths = [sum(map(len, trace.values())) for trace in traces]
+    for line in result.printed:
+        if line.startswith('"<<'):
+            text = parse(line)
+            assert isinstance(text, str)
+            value = parse(text)
+            assert isinstance(value, tuple)
+            _, index, count, at, pc = value
+            assert isinstance(index, int) and isinstance(count, int)
+            far[index] = Verdict(lengths[index - 1], count, _names(at), _names(pc))
+    return [far[index] for index in range(1, len(traces) + 1)]
+
+
+def _names(value: Value) -> Mapping[str, Any]:
+    assert isinstance(value, Function)
+    return {str(key): image for key, image in value.items()}
