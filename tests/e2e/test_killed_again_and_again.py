@@ -25,8 +25,6 @@ def asked() -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def expected(asked: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The answers of a run that nobody disturbs."""
-
-
     with placed(tmp_path_factory.mktemp("undisturbed")) as place:
         place.create(*asked)
         place.run("serve", place.root, "--once")

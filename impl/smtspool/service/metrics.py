@@ -61,7 +61,10 @@ def exposed(port: int, open_store: Callable[[], Store], health: Health) -> Itera
         return
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StoreCollector(open_store, health))
-    server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+    try:
+        server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+    except OSError as error:
+        raise OSError(f"metrics on port {port} of localhost: {error.strerror}") from error
     try:
         yield
     finally:

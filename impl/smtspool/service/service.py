@@ -186,7 +186,7 @@ class Service:
         while loop.is_alive():
             now = self._clock()
             if self._drained_by is not None and now >= self._drained_by and not self._halt.is_set():
-                log.warning("not drained in time: what is being solved goes back to the queue")
+                log.warning("not drained in time: stopping; what is not answered goes back to the queue")
                 self.stop()
             if now >= deadline:
                 return False

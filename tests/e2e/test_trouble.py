@@ -1,0 +1,96 @@
+"""A machine that fails: full disks, locked databases, bad files. The service waits, and loses nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.campaign import Place
+from tests.service.support import PATIENCE_S, equation, locked, query, until
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "small", folder], check=True)
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def finished(child: subprocess.Popen[str]) -> str:
+    _, complaints = child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 0, complaints
+    assert "Traceback" not in complaints
+    return complaints
+
+
+def test_a_full_disk_under_out_is_waited_for(place: Place, small_disk: Path) -> None:
+    campaign = place.create(("a.smt2", equation(1)))
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(16 << 10))
+    with filler.open("ab", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+    subprocess.run(["mount", "--bind", small_disk, campaign.out / "results"], check=True)
+    try:
+        child = place.start("serve", place.root, "--once")
+        until(lambda: place.counters().get("publication_failures", 0) > 0, "a failed publication")
+        assert place.answers() == {query(1).id: "sat"}
+        filler.unlink()
+        assert "No space left" in finished(child)
+        assert (campaign.out / "results" / f"{query(1).id}.json").is_file()
+    finally:
+        subprocess.run(["umount", "-l", campaign.out / "results"], check=True)
+
+
+def test_a_store_locked_by_somebody_else_is_waited_for(place: Place) -> None:
+    campaign = place.create(*[(f"{n}.smt2", equation(n)) for n in range(40)])
+    child = place.start("serve", place.root, "--once")
+    until(lambda: place.counts().done, "the first answers")
+    with locked(campaign), pytest.raises(subprocess.TimeoutExpired):
+        child.communicate(timeout=4.0)
+    finished(child)
+    assert len(place.answers()) == 40
+    assert place.counters().get("stale", 0) == 0
+    assert place.run("fsck", place.root).stdout == "clean\n"
+
+
+def test_bad_files_never_stop_the_pass(place: Place) -> None:
+    campaign = place.create(
+        ("a-bad.json", b'{"schema": '),
+        ("b-bad.smt2", b"\xff\xfe"),
+        ("c-good.smt2", equation(1)),
+        ("d-bad.txt", b"what is this?"),
+        ("e-good.smt2", equation(2, against=3)),
+    )
+    incoming = campaign.spool / "incoming"
+    (incoming / "f.smt2").symlink_to("/etc/passwd")
+    (incoming / "g.smt2").mkdir()
+    os.mkfifo(incoming / "h.smt2")
+    (incoming / os.fsdecode(b"i-\xff.smt2")).write_text(equation(4))
+    place.run("serve", place.root, "--once")
+    assert sorted(place.answers().values()) == ["sat", "sat", "unsat"]
+    assert place.in_spool("incoming") == set()
+    rejected = {name for name in place.in_spool("rejected") if not name.endswith(".error")}
+    assert rejected == {"a-bad.json", "b-bad.smt2", "d-bad.txt", "f.smt2", "g.smt2", "h.smt2"}
+    assert place.in_spool("rejected") == rejected | {f"{name}.error" for name in rejected}
+
+
+def test_files_that_come_while_it_serves_are_answered(place: Place) -> None:
+    place.create()
+    child = place.start("serve", place.root)
+    place.run("submit", place.root, place.file("a.smt2", equation(1)))
+    until(lambda: place.counts().done == 1, "the first answer")
+    place.run("submit", place.root, place.file("b.smt2", equation(2)))
+    until(lambda: place.counts().done == 2, "the second answer")
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 143

@@ -1,0 +1,90 @@
+"""``smtspool.check``: SMT-LIB in, verified answers out, nothing kept."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import smtspool
+from smtspool.errors import AdmissionError, ConfigError, InfrastructureError, Reason
+from smtspool.query import Status
+from smtspool.service import Settings, solve_scripts
+from tests.service.support import ODD_ENGINE, equation
+
+ENGINES = ("bitwuzla", "z3")
+SETTINGS = Settings(jobs=2, engines=ENGINES)
+
+
+@pytest.fixture(autouse=True)
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whatever happens, no temporary folder stays."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    yield
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sat_has_a_model_that_another_engine_verified() -> None:
+    [answer] = smtspool.check(equation(42), engines=ENGINES)
+    assert answer.status is Status.SAT
+    assert answer.model in ({"x": "#x2a"}, {"x": "#b00101010"})
+    assert answer.verified_by not in (None, answer.engine)
+
+
+def test_unsat() -> None:
+    assert [one.status for one in smtspool.check(equation(1, against=2), engines=ENGINES)] == [Status.UNSAT]
+
+
+def test_an_incremental_script_has_one_answer_per_check() -> None:
+    script = """(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (bvult x #x10))(check-sat)
+        (push 1)(assert (bvult #x20 x))(check-sat)(pop 1)(check-sat)"""
+    found = [answer.status for answer in smtspool.check(script, engines=ENGINES)]
+    assert found == [Status.SAT, Status.UNSAT, Status.SAT]
+
+
+def test_a_time_limit_is_unknown_with_its_reason() -> None:
+    [answer] = smtspool.check(equation(1, name="slow"), timeout_ms=200, engines=(ODD_ENGINE,))
+    assert (answer.status, answer.reason) == (Status.UNKNOWN, "timeout")
+
+
+def test_sat_without_a_second_engine_is_no_answer() -> None:
+    [answer] = smtspool.check(equation(42), engines=("z3",))
+    assert answer.status is Status.UNKNOWN
+    assert "unverified" in (answer.reason or "")
+
+
+def test_a_refused_script_raises_with_its_reason() -> None:
+    with pytest.raises(AdmissionError) as caught:
+        smtspool.check("(set-logic QF_BV)(get-proof)", engines=ENGINES)
+    assert caught.value.reason is Reason.COMMAND
+
+
+def test_a_refused_script_keeps_its_place_among_others() -> None:
+    scripts = [("a.smt2", equation(1).encode()), ("b.smt2", b"("), ("c.smt2", equation(2).encode())]
+    solved = list(solve_scripts(scripts, SETTINGS))
+    assert [one.script for one in solved] == ["a.smt2", "b.smt2", "c.smt2"]
+    assert [one.refusal is not None for one in solved] == [False, True, False]
+
+
+def test_nothing_but_refusals_starts_no_engine() -> None:
+    [solved] = solve_scripts([("a.txt", b"")], Settings(engines=("absent=/no/such/solver",)))
+    assert solved.refusal is not None
+    assert solved.refusal.reason is Reason.SUFFIX
+
+
+def test_leaving_early_ends_everything() -> None:
+    solved = solve_scripts(
+        [("a.smt2", equation(1, against=2).encode()), ("b.smt2", equation(1, name="slow").encode())],
+        Settings(jobs=1, engines=(ODD_ENGINE,), timeout_ms=1_000_000),
+    )
+    assert next(solved).answer is not None
+    solved.close()
+
+
+def test_engines_that_do_not_exist_or_do_not_work_are_said_so() -> None:
+    with pytest.raises(ConfigError, match="no engine 'z4'"):
+        smtspool.check(equation(1), engines=("z4",))
+    with pytest.raises(InfrastructureError, match="no engine works"):
+        smtspool.check(equation(1), engines=("absent=/no/such/solver",))

@@ -1,0 +1,92 @@
+"""The service as a library: it ends when it should, and a defect ends it at once."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from smtspool.service import Campaign, Service, Settings
+from smtspool.service.fleet import Fleet
+from smtspool.service.publisher import Publisher
+from smtspool.store import Store
+from tests.service.support import ODD_ENGINE, PATIENCE_S, answers, equation, submit, until
+
+SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
+
+
+def test_once_answers_and_publishes_everything_and_ends(campaign: Campaign) -> None:
+    submit(campaign, a=equation(1), b=equation(2, against=3))
+    with Service(campaign, SETTINGS, once=True) as service:
+        until(lambda: service.join(0.1), "the end")
+    assert sorted(answers(campaign).values()) == ["sat", "unsat"]
+    assert len(list((campaign.out / "results").iterdir())) == 2
+
+
+def test_once_with_nothing_to_do_ends(campaign: Campaign) -> None:
+    with Service(campaign, SETTINGS, once=True) as service:
+        assert service.join(PATIENCE_S)
+
+
+def test_join_says_false_when_the_time_is_over(campaign: Campaign) -> None:
+    with Service(campaign, SETTINGS) as service:
+        assert service.join(0.01) is False
+
+
+def test_drain_lets_what_was_answered_be_published(campaign: Campaign) -> None:
+    submit(campaign, a=equation(1))
+    with Service(campaign, SETTINGS) as service:
+        until(lambda: answers(campaign))
+        service.drain()
+        until(lambda: service.join(0.1), "the end")
+        with service.open_store() as store:
+            assert store.counts().publications_published == 1
+
+
+def test_drain_turns_into_stop_when_its_time_is_over(campaign: Campaign) -> None:
+    submit(campaign, a=equation(1, name="slow", against=2))
+    settings = Settings(jobs=1, engines=(ODD_ENGINE,), timeout_ms=1_000_000, drain_seconds=0.1)
+    with Service(campaign, settings) as service:
+        until(service.desk.held, "a lease")
+        service.drain()
+        until(lambda: service.join(0.1), "the end")
+        with service.open_store() as store:
+            assert store.counts().pending == 1
+
+
+def test_a_defect_stops_everything_and_is_raised_by_join(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def defective(self: Publisher) -> float:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(Publisher, "step", defective)
+    submit(campaign, a=equation(1, name="slow", against=2))
+    settings = Settings(jobs=2, engines=(ODD_ENGINE,), timeout_ms=1_000_000)
+    with Service(campaign, settings) as service, pytest.raises(ZeroDivisionError):
+        until(lambda: service.join(0.1), "the end")
+    assert "please report it" in caplog.text
+    assert {thread.name for thread in threading.enumerate() if "worker" in thread.name} == set()
+
+
+def test_what_was_learnt_about_engines_serves_the_next_service(campaign: Campaign) -> None:
+    submit(campaign, a=equation(1))
+    with Service(campaign, SETTINGS, once=True) as service:
+        until(lambda: service.join(0.1), "the end")
+    with Store.open(campaign.store) as store, Fleet(SETTINGS) as fleet:
+        assert store.get("hedging")
+        fleet.recall(store)
+        assert fleet.policy.to_json() == store.get("hedging")
+
+
+def test_unusable_knowledge_is_said_and_forgotten(
+    campaign: Campaign, caplog: pytest.LogCaptureFixture
+) -> None:
+    submit(campaign, a=equation(1))
+    service = Service(campaign, SETTINGS, once=True)
+    with service.open_store() as store:
+        store.put("hedging", {"QF_BV/3": "nonsense"})
+    with service:
+        until(lambda: service.join(0.1), "the end")
+    assert "unusable" in caplog.text
+    assert list(answers(campaign).values()) == ["sat"]

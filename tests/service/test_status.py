@@ -1,0 +1,60 @@
+"""The status of a campaign: all from counters, one document, one screen."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+from rich.console import Console
+
+from smtspool.query import Answer, Status
+from smtspool.service import Campaign, Snapshot, screen, snapshot
+from smtspool.store import Store
+from tests.service.support import equation, query, submit
+
+
+def shown(now: Snapshot, before: Snapshot | None = None) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    console.print(screen(now, before))
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+def line(text: str, label: str) -> str:
+    [found] = [part for part in text.splitlines() if label in part]
+    return " ".join(found.split())
+
+
+def test_a_snapshot_counts_files_and_queries(campaign: Campaign, store: Store) -> None:
+    submit(campaign, a=equation(1), b=equation(2))
+    store.ingest([query(1), query(2, against=3)])
+    with store.register() as owner:
+        [lease] = store.claim(owner.name, 60, 1)
+        store.complete([(lease, Answer(Status.UNSAT, engine="z3"))])
+        now = snapshot(campaign, store)
+    assert now.backlog == 2
+    assert (now.counts.pending, now.counts.done, now.counts.unsat) == (1, 1, 1)
+    document = json.loads(json.dumps(now.to_json()))
+    assert document["schema"] == "smtspool-status-v1"
+    assert document["counts"]["unsat"] == 1
+    assert document["backlog"] == 2
+
+
+def test_the_screen_of_an_empty_campaign_shows_zeros(campaign: Campaign, store: Store) -> None:
+    text = shown(snapshot(campaign, store))
+    for label in ("files in incoming", "queries answered", "sat, verified", "disagreements"):
+        assert "0" in line(text, label)
+
+
+def test_the_screen_shows_rates_between_two_looks(campaign: Campaign, store: Store) -> None:
+    before = snapshot(campaign, store)
+    later = replace(
+        before,
+        taken=before.taken + 2.0,
+        counts=replace(before.counts, sat=30),
+        counters=before.counters
+        | {"queries.done": 30, "attempts.z3": 4, "wins.z3": 3, "attempt_ms.z3": 10.0},
+    )
+    text = shown(later, before)
+    assert "30 (15.0/s)" in line(text, "queries answered")
+    assert "z3 4 3 0 2.5" in line(text, "z3")

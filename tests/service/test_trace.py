@@ -1,0 +1,71 @@
+"""A trace: every action of a run, in order, one JSON line each."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smtspool.actions import action
+from smtspool.service import Campaign, Service, Settings, traced
+from tests.service.support import equation, submit, until
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_line_says_what_who_when_and_how_it_ended(tmp_path: Path) -> None:
+    with traced(tmp_path / "trace", clock=lambda: 12.5), action("TryLock", consumer="c1") as step:
+        step.outcome = "Busy"
+    head, line = lines(tmp_path / "trace")
+    assert head == {"schema": "smtspool-trace-v1"}
+    assert line == {
+        "sequence": 1,
+        "clock": 12.5,
+        "pid": os.getpid(),
+        "thread": threading.current_thread().name,
+        "action": "TryLock",
+        "params": {"consumer": "c1"},
+        "outcome": "Busy",
+    }
+
+
+def test_an_error_that_escapes_a_step_is_recorded(tmp_path: Path) -> None:
+    with traced(tmp_path / "trace"), pytest.raises(ZeroDivisionError), action("Move", files=frozenset("a")):
+        raise ZeroDivisionError("no")
+    assert lines(tmp_path / "trace")[1]["error"] == "ZeroDivisionError: no"
+    assert lines(tmp_path / "trace")[1]["params"] == {"files": ["a"]}
+
+
+def test_a_second_record_is_appended(tmp_path: Path) -> None:
+    for name in ("List", "Release"):
+        with traced(tmp_path / "trace"), action(name):
+            pass
+    assert [line.get("action", "head") for line in lines(tmp_path / "trace")] == ["head", "List", "Release"]
+
+
+def test_a_run_of_the_service_is_recorded(campaign: Campaign, tmp_path: Path) -> None:
+    submit(campaign, a=equation(1))
+    with (
+        traced(tmp_path / "trace"),
+        Service(campaign, Settings(jobs=1, engines=("bitwuzla", "z3")), once=True) as service,
+    ):
+        until(lambda: service.join(0.1), "the end")
+    _, *steps = lines(tmp_path / "trace")
+    assert [step["sequence"] for step in steps] == list(range(1, len(steps) + 1))
+    assert {"TryLock", "List", "Commit", "Move", "Release", "Register", "Exchange", "Settle"} <= {
+        step["action"] for step in steps
+    }
+
+
+def test_a_trace_that_cannot_go_on_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    with traced(Path("/dev/full")):
+        for _ in range(3):
+            with action("List"):
+                pass
+    assert caplog.text.count("the trace ends here") == 1
