@@ -6,11 +6,13 @@ import gc
 import operator
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 __all__ = ["Bar", "Bench", "Row", "Sample", "Size", "at_least", "at_most", "interleaved", "seconds", "shares"]
@@ -48,12 +50,11 @@ class Bench:
         """The same numbers for the same seed and subject, whatever other rows draw."""
         return Random(f"{self.seed}/{subject}")
 
-    def directory(self, name: str) -> Path:
-        """A fresh directory whose name begins with ``name``."""
-        number = sum(path.name.startswith(f"{name}-") for path in self.work.iterdir())
-        path = self.work / f"{name}-{number}"
-        path.mkdir()
-        return path
+    @contextmanager
+    def directory(self) -> Iterator[Path]:
+        """An empty directory for one measurement; gone with all that is in it afterwards."""
+        with TemporaryDirectory(dir=self.work) as path:
+            yield Path(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,17 @@ def service_rate(bench: Bench, problems: Sequence[Calibrated]) -> float:
     The service has started before. Wrong or missing answers are an error.
     """
     expected = {_query_id(one.problem): one.status for one in problems}
-    directory = bench.directory("campaign")
-    campaign = Campaign.create(directory / "campaign")
-    fill(directory / "staged", [one.problem for one in problems])
-    with Service(campaign, Settings(jobs=cpus())) as service, Store.open(campaign.store) as store:
-        (campaign.spool / "incoming" / "warm-up.smt2").write_text(WARM_UP)
-        _wait(service, store, 1)
-        started = time.time()  # as the store tells when an answer was committed
-        for path in sorted((directory / "staged").iterdir()):
-            path.rename(campaign.spool / "incoming" / path.name)
-        _wait(service, store, 1 + len(expected))
-        results = [result for result in store.results() if result.query_id in expected]
+    with bench.directory() as directory:
+        campaign = Campaign.create(directory / "campaign")
+        fill(directory / "staged", [one.problem for one in problems])
+        with Service(campaign, Settings(jobs=cpus())) as service, Store.open(campaign.store) as store:
+            (campaign.spool / "incoming" / "warm-up.smt2").write_text(WARM_UP)
+            _wait(service, store, 1)
+            started = time.time()  # as the store tells when an answer was committed
+            for path in sorted((directory / "staged").iterdir()):
+                path.rename(campaign.spool / "incoming" / path.name)
+            _wait(service, store, 1 + len(expected))
+            results = [result for result in store.results() if result.query_id in expected]
     _check(expected, results)
     return len(problems) / (max(result.completed for result in results) - started) / cpus()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from smtspool.query import Answer, Query, Status, parse_smt2
@@ -32,14 +34,14 @@ def numbered(number: int) -> Query:
     return query
 
 
-def filled_store(bench: Bench, rows: int) -> Path:
-    """A store of its own with so many queries, a fifth of them done."""
+@contextmanager
+def filled_store(bench: Bench, rows: int) -> Iterator[Path]:
+    """A store for one measurement with so many queries, a fifth of them done."""
     original = bench.work / f"filled-{rows}"
     if not original.exists():
         _fill(bench, original, rows)
-    copy = bench.directory("store") / "store"
-    shutil.copytree(original, copy)
-    return copy
+    with bench.directory() as directory:
+        yield shutil.copytree(original, directory / "store")
 
 
 def _fill(bench: Bench, directory: Path, rows: int) -> None:

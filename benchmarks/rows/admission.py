@@ -41,18 +41,22 @@ def flatness(bench: Bench, problems: Sequence[Problem]) -> Row:
     rates = interleaved(
         bench,
         {
-            "few": lambda: admit(bench, problems, filled_store(bench, few)),
-            "many": lambda: admit(bench, problems, filled_store(bench, many)),
+            "few": lambda: admit_into_filled(bench, problems, few),
+            "many": lambda: admit_into_filled(bench, problems, many),
         },
     )
     what = f"admission at {many:,} stored queries"
     return Row.ratio(what, "files/s", rates["many"], f"at {few:,}", rates["few"], at_least(0.85))
 
 
+def admit_into_filled(bench: Bench, problems: Sequence[Problem], rows: int) -> float:
+    with filled_store(bench, rows) as store_directory:
+        return admit(bench, problems, store_directory)
+
+
 def admit(bench: Bench, problems: Sequence[Problem], store_directory: Path | None = None) -> float:
     """Files per second through :meth:`Spool.scan`, into a new store unless one is given."""
-    directory = bench.directory("admission")
-    with Spool.open(directory / "spool", create=True) as spool:
+    with bench.directory() as directory, Spool.open(directory / "spool", create=True) as spool:
         fill(directory / "spool" / "incoming", problems)
         with Store.open(store_directory or directory / "store", create=True) as store:
             started = time.perf_counter()
@@ -64,7 +68,7 @@ def admit(bench: Bench, problems: Sequence[Problem], store_directory: Path | Non
 
 
 def limit(bench: Bench, problems: Sequence[Problem]) -> float:
-    directory = bench.directory("limit")
-    fill(directory / "incoming", problems)
-    taken = bare_admission(directory / "incoming", directory / "accepted", directory / "limit.sqlite3")
+    with bench.directory() as directory:
+        fill(directory / "incoming", problems)
+        taken = bare_admission(directory / "incoming", directory / "accepted", directory / "limit.sqlite3")
     return len(problems) / taken

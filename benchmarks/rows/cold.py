@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +13,7 @@ from ..calibration import Calibrated, calibrate
 from ..children import cpus
 from ..engines import versions
 from ..inputs import source_name, with_repeats
-from ..measure import Bench, Row, at_least, interleaved
+from ..measure import Bench, Row, at_least, interleaved, seconds
 from ..product import service_rate
 
 LIMIT_SECONDS = 10
@@ -34,16 +33,13 @@ def run(bench: Bench) -> Iterator[Row]:
 
 def cold_rate(bench: Bench, problems: Sequence[Calibrated]) -> float:
     """Queries per second and CPU; models are printed by nobody and checked by nobody."""
-    directory = bench.directory("cold")
-    paths = []
-    for number, one in enumerate(problems):
-        paths.append(directory / f"{number}.smt2")
-        paths[-1].write_text(one.problem.script)
     z3 = _executable()
-    started = time.perf_counter()
-    with ThreadPoolExecutor(cpus()) as pool:
-        list(pool.map(lambda path: _solve(z3, path), paths))
-    return len(paths) / (time.perf_counter() - started) / cpus()
+    with bench.directory() as directory, ThreadPoolExecutor(cpus()) as pool:
+        paths = [directory / f"{number}.smt2" for number in range(len(problems))]
+        for path, one in zip(paths, problems, strict=True):
+            path.write_text(one.problem.script)
+        taken = seconds(lambda: list(pool.map(lambda path: _solve(z3, path), paths)))
+    return len(paths) / taken / cpus()
 
 
 def _executable() -> str:
@@ -55,5 +51,5 @@ def _executable() -> str:
 
 
 def _solve(z3: str, path: Path) -> None:
-    # An unsat script's get-model makes z3 exit 1; the scripts here ask for no model, so any failure is one.
+    """Without ``check``: z3 exits with an error when its time is over."""
     subprocess.run([z3, f"-T:{LIMIT_SECONDS}", str(path)], stdout=subprocess.DEVNULL, check=False)

@@ -18,7 +18,8 @@ def run(bench: Bench) -> Iterator[Row]:
     few, many = bench.choose(200, 1_000, 1_000), bench.choose(400, 100_000, 1_000_000)
     turns = bench.choose(2, 40, 40)  # per order; more would empty the small store
     with ExitStack() as stack:
-        stores = [stack.enter_context(Store.open(filled_store(bench, rows))) for rows in (few, many)]
+        paths = [stack.enter_context(filled_store(bench, rows)) for rows in (few, many)]
+        stores = [stack.enter_context(Store.open(path)) for path in paths]
         for order in Order:
             small, large = _operate(stores, turns, order)
             for name, times in large.items():

@@ -27,13 +27,13 @@ def run(bench: Bench) -> Iterator[Row]:
 
 def peer_rate(bench: Bench, peer: Peer, problems: Sequence[Problem]) -> float:
     """Files per second."""
-    directory = bench.directory("peer")
-    fill(directory / "incoming", problems)
-    (directory / "queue").mkdir()
-    with peer.open(directory / "queue") as put:
-        taken = moved_in_batches(
-            directory / "incoming",
-            directory / "accepted",
-            lambda bodies: put([body.decode() for body in bodies]),
-        )
+    with bench.directory() as directory:
+        fill(directory / "incoming", problems)
+        (directory / "queue").mkdir()
+        with peer.open(directory / "queue") as put:
+            taken = moved_in_batches(
+                directory / "incoming",
+                directory / "accepted",
+                lambda bodies: put([body.decode() for body in bodies]),
+            )
     return len(problems) / taken
