@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sqlite3
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.live import Live
-from rich.progress import track
 from rich.table import Table
 
-from smtspool import __version__, service
+from smtspool import __version__, printing, service
 from smtspool.errors import AdmissionError, InfrastructureError, MisuseError, Reason, SmtspoolError
-from smtspool.query import definitions
 from smtspool.spool import Spool
-from smtspool.store import Counts, Result, Store
+from smtspool.store import Counts, Store
 
 __all__ = ["Exit", "app", "main"]
 
@@ -53,7 +49,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-errors = Console(stderr=True)
 
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Campaign folder, made by: smtspool init DIR")]
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="*.smt2, or *.json envelopes")]
@@ -94,10 +89,6 @@ def _exit(message: str, code: Exit) -> None:
     sys.exit(code)
 
 
-def _document(members: dict[str, Any]) -> None:
-    print(json.dumps(members), flush=True)
-
-
 def _timeout_ms(seconds: float | None) -> int | None:
     return None if seconds is None else max(1, round(seconds * 1e3))
 
@@ -135,9 +126,9 @@ def solve(
     scripts = ((str(path), _content(path)) for path in files)
     with closing(service.solve_scripts(scripts, settings)) as answers:
         for solved in answers:
-            printed = _print_solved(solved, several=len(files) > 1, model=model, as_json=as_json)
+            printing.solved(solved, several=len(files) > 1, model=model, as_json=as_json)
             # Bad input outweighs an unknown answer: somebody has to do something about it.
-            code = printed if printed is Exit.MISUSE else (code or printed)
+            code = Exit.MISUSE if Exit.MISUSE in (code, _code(solved)) else (code or _code(solved))
     raise typer.Exit(code)
 
 
@@ -148,31 +139,10 @@ def _content(path: Path) -> bytes | AdmissionError:
         return AdmissionError(Reason.UNREADABLE, f"cannot be read: {error.strerror}")
 
 
-def _print_solved(solved: service.Solved, *, several: bool, model: bool, as_json: bool) -> Exit:
-    """Print one answer or refusal; returns the exit code it calls for."""
-    where = f"{solved.script}: " if several else ""
-    if solved.refusal is not None:
-        if as_json:
-            refusal = {"reason": solved.refusal.reason, "message": solved.refusal.message}
-            _document({"schema": "smtspool-solve-v1", "file": solved.script, "refused": refusal})
-        else:
-            print(f"smtspool: {solved.script}: {solved.refusal.message}", file=sys.stderr)
+def _code(solved: service.Solved) -> Exit:
+    if solved.answer is None:
         return Exit.MISUSE
-    answer = solved.answer
-    assert answer is not None and solved.query is not None
-    if as_json:
-        place = {"schema": "smtspool-solve-v1", "file": solved.script, "number": solved.number}
-        _document({**place, "id": solved.query.id, **answer.to_json()})
-    else:
-        print(f"{where}{answer.status}", flush=True)
-        if not answer.status.definite:
-            print(f"smtspool: {solved.script}: {answer.reason}", file=sys.stderr)
-        if model and answer.model is not None:
-            print("(")
-            for definition in definitions(solved.query, answer.model):
-                print(f"  {definition}")
-            print(")")
-    return Exit.DONE if answer.status.definite else Exit.UNANSWERED
+    return Exit.DONE if solved.answer.status.definite else Exit.UNANSWERED
 
 
 # -- campaigns ------------------------------------------------------------------------------------------
@@ -190,17 +160,12 @@ def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
     """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix."""
     campaign = service.Campaign.open(directory)
     with Spool.open(campaign.spool) as spool:
-        contents = ((path.name, path.read_bytes()) for path in _progress(files, "submitting"))
+        contents = ((path.name, path.read_bytes()) for path in printing.progress(files, "submitting"))
         names = spool.submit_many(contents)
     if as_json:
-        _document({"schema": "smtspool-submit-v1", "submitted": names})
+        printing.document({"schema": "smtspool-submit-v1", "submitted": names})
     else:
         print(f"{len(names)} submitted")
-
-
-def _progress(files: list[Path], what: str) -> Iterator[Path]:
-    """A progress bar on a terminal's stderr, for more than a handful."""
-    yield from track(files, what, console=errors, disable=len(files) < 10 or not errors.is_terminal)
 
 
 @app.command(epilog="Examples: smtspool serve campaign · smtspool serve campaign --once -j 4 -e z3 -e cvc5")
@@ -252,7 +217,7 @@ def _report_end(campaign: service.Campaign, as_json: bool) -> Counts:
     with Store.open(campaign.store) as store:
         now = service.snapshot(campaign, store)
     if as_json:
-        _document(now.to_json())
+        printing.document(now.to_json())
     else:
         counts = now.counts
         print(
@@ -274,7 +239,7 @@ def status(
     with Store.open(campaign.store) as store:
         now = service.snapshot(campaign, store)
         if as_json:
-            _document(now.to_json())
+            printing.document(now.to_json())
             return
         console = Console()
         if once or not console.is_terminal:
@@ -307,7 +272,7 @@ def results(
         return
     found = 0
     with Store.open(campaign.store) as store:
-        table = _Rows(as_json)
+        table = printing.Results(as_json)
         last = 0
         while True:
             for result in store.results(last):
@@ -321,38 +286,6 @@ def results(
         table.end()
     if query is not None and not found:
         raise MisuseError(f"no answered query whose id starts with {query!r}")
-
-
-class _Rows:
-    """Results as lines at once (JSON, or fields with tabs), or on a terminal as one table at the end."""
-
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
-        self._console = Console()
-        self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
-
-    def add(self, result: Result) -> None:
-        answer = result.answer
-        if self._as_json:
-            _document({"schema": "smtspool-result-v1", "id": result.query_id, **answer.to_json()})
-            return
-        reason = f"form of {answer.reused_from[:12]}" if answer.reused_from else (answer.reason or "")
-        cells = (
-            result.query_id[:16],
-            answer.status.value,
-            answer.engine or "",
-            answer.verified_by or "",
-            f"{answer.elapsed_ms:.1f}",
-            reason,
-        )
-        if self._console.is_terminal:
-            self._table.add_row(*cells)
-        else:
-            print("\t".join(cells), flush=True)
-
-    def end(self) -> None:
-        if self._table.row_count:
-            self._console.print(self._table)
 
 
 @app.command(epilog="Example: smtspool retry campaign 3f2a")
@@ -391,7 +324,7 @@ def fsck(directory: Dir, as_json: Json = False) -> None:
     findings = Store.fsck(campaign.store)
     for finding in findings:
         if as_json:
-            _document({"schema": "smtspool-fsck-v1", **asdict(finding)})
+            printing.document({"schema": "smtspool-fsck-v1", **asdict(finding)})
         else:
             print(f"{finding.fault}: {finding.subject}: {finding.message}")
     if findings:
@@ -409,7 +342,7 @@ def config(
     _, sources = service.load(None if directory is None else service.Campaign.open(directory).root)
     if as_json:
         settings = {s.name: {"value": s.value, "origin": s.origin} for s in sources}
-        _document({"schema": "smtspool-config-v1", "settings": settings})
+        printing.document({"schema": "smtspool-config-v1", "settings": settings})
         return
     table = Table("setting", "value", "from", box=None)
     for source in sources:

@@ -1,0 +1,96 @@
+"""What commands print: JSON lines for machines, words and tables for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from smtspool.query import definitions
+from smtspool.service import Solved
+from smtspool.store import Result
+
+__all__ = ["Results", "document", "progress", "solved"]
+
+# Fewer files than this need no progress bar.
+MANY = 10
+
+
+def document(members: Mapping[str, object]) -> None:
+    """One JSON document on a line of its own."""
+    print(json.dumps(members), flush=True)
+
+
+def progress(files: list[Path], what: str) -> Iterator[Path]:
+    """The files, behind a progress bar where stderr is a terminal and there are many."""
+    console = Console(stderr=True)
+    yield from track(files, what, console=console, disable=len(files) < MANY or not console.is_terminal)
+
+
+def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
+    """One answer as a solver prints it, or one refusal; ``several`` puts the file's name in front."""
+    if one.answer is None or one.query is None:
+        assert one.refusal is not None
+        if as_json:
+            refusal = {"reason": one.refusal.reason, "message": one.refusal.message}
+            document({"schema": "smtspool-solve-v1", "file": one.script, "refused": refusal})
+        else:
+            _complain(one.script, one.refusal.message)
+        return
+    answer = one.answer
+    if as_json:
+        place = {"schema": "smtspool-solve-v1", "file": one.script, "number": one.number}
+        document({**place, "id": one.query.id, **answer.to_json()})
+        return
+    print(f"{one.script}: {answer.status}" if several else answer.status, flush=True)
+    if not answer.status.definite:
+        _complain(one.script, answer.reason)
+    if model and answer.model is not None:
+        print("(")
+        for definition in definitions(one.query, answer.model):
+            print(f"  {definition}")
+        print(")")
+
+
+def _complain(script: str, what: str | None) -> None:
+    print(f"smtspool: {script}: {what}", file=sys.stderr)
+
+
+class Results:
+    """Results as lines at once (JSON, or fields with tabs), or on a terminal as one table at the end."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+        self._console = Console()
+        self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
+
+    def add(self, result: Result) -> None:
+        """Print one, or remember it for the table."""
+        answer = result.answer
+        if self._as_json:
+            document({"schema": "smtspool-result-v1", "id": result.query_id, **answer.to_json()})
+            return
+        reason = f"form of {answer.reused_from[:12]}" if answer.reused_from else (answer.reason or "")
+        cells = (
+            result.query_id[:16],
+            answer.status.value,
+            answer.engine or "",
+            answer.verified_by or "",
+            f"{answer.elapsed_ms:.1f}",
+            reason,
+        )
+        if self._console.is_terminal:
+            self._table.add_row(*cells)
+        else:
+            # A reason may quote what a helper printed; a row stays one line of six fields.
+            print("\t".join(" ".join(cell.split()) for cell in cells), flush=True)
+
+    def end(self) -> None:
+        """Print the table, if there is one."""
+        if self._table.row_count:
+            self._console.print(self._table)

@@ -1,0 +1,153 @@
+"""The rules of the house (design, "architecture"), held by reading the code itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from smtspool import cli, errors
+from smtspool.query import Status
+
+ROOT = Path(__file__).parent.parent
+CODE = ROOT / "impl" / "smtspool"
+FILES = sorted(CODE.rglob("*.py"))
+LONGEST_FILE = 400
+
+# Which folders, or single modules, each of them may import.
+FOLDERS = {"actions", "errors", "files", "query", "spool", "store", "solve", "profile", "cluster", "sample"}
+MAY_IMPORT: dict[str, set[str]] = {
+    "actions": set(),
+    "errors": set(),
+    "files": {"actions", "errors"},
+    "query": {"actions", "errors"},
+    "spool": {"actions", "errors", "files", "query"},
+    "store": {"actions", "errors", "files", "query"},
+    "solve": {"actions", "errors", "query"},
+    "profile": {"actions", "errors", "files", "query"},
+    "cluster": {"actions", "errors", "files", "query"},
+    "sample": {"errors", "query"},
+    "service": FOLDERS,
+    "printing": {"errors", "query", "service", "store"},
+    "cli": {"errors", "printing", "query", "service", "spool", "store"},
+}
+
+
+def part_of(path: Path) -> str:
+    """The folder of a file under ``impl/smtspool``, or its module name at the top."""
+    return path.relative_to(CODE).parts[0].removesuffix(".py")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def imports(path: Path) -> Iterator[tuple[str, ...]]:
+    """What a file imports from this package: ("store",) or ("store", "queue")."""
+    here = path.relative_to(CODE.parent).with_suffix("").parts
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = [] if node.level == 0 else list(here[: -node.level])
+            origin = base + (node.module.split(".") if node.module else [])
+            folder = CODE.parent.joinpath(*origin).is_dir()
+            inner = folder and (origin == ["smtspool"] or part_of(path) == (origin[1:] or [""])[0])
+            modules = [[*origin, alias.name] for alias in node.names] if inner else [origin]
+        else:
+            continue
+        for module in modules:
+            if module[0] == "smtspool" and len(module) > 1:
+                yield tuple(module[1:])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
+def test_a_folder_imports_only_what_it_may(path: Path) -> None:
+    part = part_of(path)
+    if part == "__init__":
+        return
+    for target, *_ in imports(path):
+        assert target in MAY_IMPORT[part] | {part, "__version__"}, f"{part} imports {target}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
+def test_nobody_imports_a_neighbours_inner_module(path: Path) -> None:
+    for target, *inner in imports(path):
+        if target != part_of(path):
+            assert not inner, f"{'.'.join((target, *inner))} is an inner module"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
+def test_a_file_has_one_subject(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= LONGEST_FILE
+    assert not text or ast.get_docstring(tree_of(path)), "a file begins with what it is"
+
+
+def test_every_action_has_a_literal_name_in_the_manner_of_the_models() -> None:
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "action":
+                [name] = node.args
+                assert isinstance(name, ast.Constant), f"{path}:{node.lineno}"
+                assert re.fullmatch(r"([A-Z]+[a-z]*)+", name.value), f"{path}:{node.lineno}: {name.value}"
+
+
+def test_nothing_is_swallowed() -> None:
+    for path in FILES:
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ExceptHandler):
+                assert node.type is not None, f"{path}:{node.lineno}: a bare except"
+                idle = all(isinstance(step, ast.Pass) for step in node.body)
+                named = ast.unparse(node.type)
+                assert not (idle and named in ("Exception", "BaseException")), f"{path}:{node.lineno}"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if path.name == "__init__.py"], ids=part_of)
+def test_what_a_folder_exports_exists(path: Path) -> None:
+    module = import_module(".".join(path.parent.relative_to(CODE.parent).parts))
+    for name in module.__all__:
+        assert hasattr(module, name)
+
+
+def test_every_reason_and_status_is_documented() -> None:
+    documents = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+    for value in (*errors.Reason, *Status):
+        assert f"`{value}`" in documents, f"{value!r} is not documented"
+
+
+def test_commands_of_the_readme_exist() -> None:
+    readme = (ROOT / "README.md").read_text()
+    commands = {one.callback.__name__ for one in cli.app.registered_commands if one.callback}
+    assert set(re.findall(r"^\$ smtspool (\w+)", readme, re.MULTILINE)) <= commands
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"`?make (\w+)", readme)) <= targets
+    assert {"run", "test", "quick", "bench", "lint", "clean"} <= targets
+
+
+def test_every_dependency_is_pinned_and_explained() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    pins = {_normal(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().splitlines()}
+    explained = (ROOT / "docs" / "dependencies.md").read_text().lower()
+    for requirement in wanted:
+        name = re.split(r"[<>=\[ ]", requirement)[0]
+        assert _normal(name) in pins, f"{name} is not pinned"
+        assert name.lower() in explained, f"{name} is not explained"
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_names_of_test_modules_are_unique() -> None:
+    names = [path.name for folder in ("tests", "conformance") for path in (ROOT / folder).rglob("test_*.py")]
+    assert len(set(names)) == len(names)
