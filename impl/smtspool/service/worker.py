@@ -95,7 +95,8 @@ class Worker:
             done = self._desk.admitted_all.is_set() and not self.store.counts().open
             return FINISHED if done else self._settings.poll_seconds
         self._desk.hold(leases)
-        self._unanswered.extend(leases)
+        # Shorter paths before their extensions: what one leaves on a helper's stack serves the next.
+        self._unanswered.extend(sorted(leases, key=_path))
         try:
             self._work(portfolio)
         finally:
@@ -222,3 +223,8 @@ def _death(answer: Answer) -> str | None:
     reasons = [attempt.reason or "" for attempt in answer.attempts]
     crashed = [reason for reason in reasons if reason.startswith(FailureKind.CRASHED)]
     return "\n".join(crashed) if crashed else None
+
+
+def _path(lease: Lease) -> list[str]:
+    """The prefix chain: in this order, each path comes before its extensions."""
+    return [level.key for level in lease.query.levels[:-1]]

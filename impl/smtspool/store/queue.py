@@ -81,7 +81,8 @@ def claim(
     with db.write() as now:
         drain_one(db, now)
         _reopen_expired(db, now, patience)
-        numbers = _near(db, affinity, limit) if affinity else []
+        numbers = _near(db, _row(affinity), limit) if affinity else []
+        numbers = numbers or _family(db, _in_order(db, order, 1, []), limit)
         numbers = _in_order(db, order, limit, numbers)
         deadline = now + lease_s
         taken = db.connection.execute(
@@ -99,13 +100,24 @@ def claim(
     return [lease for lease in leases if lease is not None]
 
 
-def _near(db: Database, affinity: str, limit: int) -> list[int]:
-    """Pending queries whose prefix shares most with the given one: itself, its extensions, its ancestors."""
-    connection = db.connection
+def _row(affinity: str) -> int:
     try:
-        last = int(affinity)
+        return int(affinity)
     except ValueError as error:
         raise MisuseError(f"not an affinity that a lease gave: {affinity!r}") from error
+
+
+def _family(db: Database, first: list[int], limit: int) -> list[int]:
+    """``first`` (a query or none) and those near it: a batch of one path shares one assertion stack."""
+    for number in first:
+        (prefix,) = db.connection.execute("SELECT prefix FROM queries WHERE number = ?", (number,)).fetchone()
+        return list(dict.fromkeys([number, *_near(db, prefix, limit)]))[:limit]
+    return []
+
+
+def _near(db: Database, last: int, limit: int) -> list[int]:
+    """Pending queries whose prefix shares most with row ``last``: itself, its extensions, its ancestors."""
+    connection = db.connection
     # Everything extends the empty prefix (row 0), so its extensions are no neighbours.
     children = connection.execute(
         "SELECT number FROM prefixes WHERE parent = ? AND parent > 0 ORDER BY number DESC LIMIT ?",
