@@ -42,8 +42,10 @@ class Place:
         engines = {"SMTSPOOL_ENGINES": "bitwuzla,z3"}
         return base | {MARK: self.mark, "PYTHONWARNINGS": "error"} | engines | more
 
-    def run(self, *words: str | Path, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run ``smtspool words...`` to its end and expect its exit code."""
+    def run(
+        self, *words: str | Path, code: int | None = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run ``smtspool words...`` to its end and expect its exit code (None: whatever it is)."""
         done = subprocess.run(
             [COMMAND, *map(str, words)],
             cwd=self.folder,
@@ -53,13 +55,16 @@ class Place:
             timeout=2 * PATIENCE_S,
             check=False,
         )
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert code in (None, done.returncode), f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
-    def documents(self, *words: str | Path, code: int = 0) -> list[dict[str, Any]]:
+    def documents(
+        self, *words: str | Path, code: int | None = 0, **environment: str
+    ) -> list[dict[str, Any]]:
         """The JSON lines that a command prints."""
-        return [json.loads(line) for line in self.run(*words, code=code).stdout.splitlines()]
+        printed = self.run(*words, code=code, **environment).stdout
+        return [json.loads(line) for line in printed.splitlines()]
 
     def start(self, *words: str | Path, **environment: str) -> subprocess.Popen[str]:
         """Start ``smtspool words...``; what still runs at the end of the test is killed."""
