@@ -17,12 +17,12 @@ from conformance.engine.replay import Divergence, Drive, Replay
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
 
-__all__ = ["CORPUS", "NAMES", "Kill", "Report", "hunt", "replay", "run"]
+__all__ = ["CORPUS", "ENTRY", "NAMES", "Kill", "Report", "hunt", "replay", "run"]
 
 NAMES = ("spool",)
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
-_ENTRY = "conformance.spool:consume"
+ENTRY = "conformance.spool:consume"
 # A mutant that shows in none of this many steps of the tours has survived.
 _HUNT_TOURS = 40
 
@@ -93,7 +93,7 @@ class Report:
 def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0) -> Iterator[Replay]:
     """The committed graph of a protocol and fresh systems of today's code, or of a mutant of it."""
     assert name in NAMES
-    with Nursery(_ENTRY, mutant.to_json() if mutant else "[]") as nursery:
+    with Nursery(ENTRY, mutant.to_json() if mutant else "[]") as nursery:
         yield Replay(load(CORPUS), SpoolAdapter(nursery, patience_s=patience_s))
 
 

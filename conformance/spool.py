@@ -207,7 +207,8 @@ class SpoolSystem:
         """Take the step ``label`` for real."""
         name = str(label["name"])
         if name in ("Publish", "Replace"):
-            getattr(self, f"_{name.lower()}")(str(label["file"]), str(label["content"]))
+            step = self.publish if name == "Publish" else self.replace
+            step(str(label["file"]), str(label["content"]))
         elif name == "Crash":
             self.crash(str(label["consumer"]))
         elif name in FAULT_AT_GATE.values():
@@ -272,7 +273,7 @@ class SpoolSystem:
         seen = self._passes[name]
         file = str(passed.params.get("file", "")).removesuffix(SUFFIX)
         if passed.name == "List":
-            seen.todo = [other for other in self.files if os.path.lexists(self._incoming(other))]
+            seen.todo = self.waiting()
         elif passed.name == "Open":
             seen.todo = [other for other in seen.todo if other != file]
             content = self._content(f"incoming/{file}{SUFFIX}")
@@ -301,11 +302,16 @@ class SpoolSystem:
         self._stamp(draft)
         return draft
 
+    def waiting(self) -> list[str]:
+        """The files in incoming/."""
+        return [file for file in self.files if os.path.lexists(self._incoming(file))]
+
     def _stamp(self, path: str | Path) -> None:
         moment = 1_000_000_000 + self._drafts * 1_000_000_007
         os.utime(path, ns=(moment, moment), follow_symlinks=False)
 
-    def _publish(self, file: str, content: str) -> None:
+    def publish(self, file: str, content: str) -> None:
+        """Rename a new file into incoming/; :class:`Refused` where the name is taken."""
         draft = self._draft(file, content)
         with Directory.open(self.root) as mine, Directory.open(f"{self.spool}/incoming") as incoming:
             try:
@@ -314,7 +320,8 @@ class SpoolSystem:
                 draft.unlink()
                 raise Refused(str(error)) from error
 
-    def _replace(self, file: str, content: str) -> None:
+    def replace(self, file: str, content: str) -> None:
+        """Put other content under a name in incoming/, by rename or in place."""
         path = self._incoming(file)
         if not os.path.lexists(path):
             raise Refused(f"{file} is not in incoming/")

@@ -42,6 +42,7 @@ class Recorded:
     params: Mapping[str, Any]
     outcome: str | None
     error: str | None
+    begun: float | None = None  # when the recorder knows; else the line before of the same process
 
 
 def read(text: str, *, schema: str) -> list[Recorded]:
@@ -104,7 +105,8 @@ def needs(lines: Sequence[Recorded]) -> list[Mapping[str, int]]:
     began: dict[str, float] = {}
     required: list[Mapping[str, int]] = []
     for line in lines:
-        begin = began.get(line.who, line.clock)  # a process begins with its first line
+        # A process begins with its first line.
+        begin = line.begun if line.begun is not None else began.get(line.who, line.clock)
         began[line.who] = line.clock
         counts = {who: bisect_left(others, begin) for who, others in clocks.items() if who != line.who}
         required.append({who: count for who, count in counts.items() if count})

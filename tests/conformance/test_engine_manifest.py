@@ -1,0 +1,149 @@
+"""The manifest pins every run; whatever differs from it, or is not in it, is red."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conformance.engine.graph import GraphError, load
+from conformance.engine.manifest import (
+    ManifestError,
+    Run,
+    check_all,
+    corpus_of,
+    digest,
+    load_manifest,
+    pin,
+)
+
+MODELS = Path(__file__).parents[2] / "models"
+COUNTER = """---- MODULE Counter ----
+EXTENDS Naturals
+CONSTANT Top
+VARIABLES n, act
+Init == n = 0 /\\ act = [name |-> "Init"]
+Up == n < Top /\\ n' = n + 1 /\\ act' = [name |-> "Up"]
+Next == Up
+Spec == Init /\\ [][Next]_<<n, act>>
+Low == n < 2
+====
+"""
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    """A graph and a run that must fail, pinned."""
+    (tmp_path / "counter").mkdir()
+    (tmp_path / "counter" / "Counter.tla").write_text(COUNTER)
+    (tmp_path / "counter" / "Graph.cfg").write_text("SPECIFICATION Spec\nCONSTANT Top = 3\n")
+    (tmp_path / "counter" / "High.cfg").write_text("SPECIFICATION Spec\nCONSTANT Top = 3\nINVARIANT Low\n")
+    path = tmp_path / "manifest.toml"
+    runs = [
+        Run("counter/Graph.cfg", "counter/Counter.tla", "graph", ""),
+        Run("counter/High.cfg", "counter/Counter.tla", "non-property", ""),
+    ]
+    pin(path, runs)
+    return path
+
+
+def differences(manifest: Path) -> list[str]:
+    return [text for verdict in check_all(manifest) for text in verdict.differences]
+
+
+def test_pinned_runs_come_out_again(manifest: Path) -> None:
+    assert differences(manifest) == []
+    graph, high = load_manifest(manifest)
+    assert (graph.states, graph.edges, graph.outcome) == (4, 3, "ok")
+    assert (high.outcome, high.violated) == ("invariant", "Low")
+
+
+def test_a_changed_number_a_changed_bound_and_a_changed_module_differ(manifest: Path) -> None:
+    original = manifest.read_text()
+    manifest.write_text(original.replace("depth = 4", "depth = 5"))
+    assert differences(manifest) == ["depth: pinned 5, found 4"]
+    manifest.write_text(original)
+    cfg = manifest.parent / "counter" / "Graph.cfg"
+    cfg.write_text(cfg.read_text().replace("3", "2"))
+    found = differences(manifest)
+    assert any(text.startswith("sha256") for text in found) and any(
+        text.startswith("distinct") for text in found
+    )
+    assert "Graph.graph.xz is not the graph that TLC finds" in found
+
+
+def test_a_property_that_no_longer_fails_differs(manifest: Path) -> None:
+    module = manifest.parent / "counter" / "Counter.tla"
+    module.write_text(COUNTER.replace("Low == n < 2", "Low == n < 9"))
+    assert "outcome: pinned 'invariant', found 'ok'" in differences(manifest)
+
+
+def test_a_module_that_is_broken_differs(manifest: Path) -> None:
+    (manifest.parent / "counter" / "Counter.tla").write_text(COUNTER.replace("n + 1", "n +"))
+    assert len(differences(manifest)) == 2
+
+
+def test_a_cfg_that_is_not_listed_is_refused(manifest: Path) -> None:
+    (manifest.parent / "counter" / "New.cfg").write_text("")
+    with pytest.raises(ManifestError, match=r"New\.cfg"):
+        load_manifest(manifest)
+
+
+def test_a_listed_cfg_must_exist(manifest: Path) -> None:
+    (manifest.parent / "counter" / "High.cfg").unlink()
+    with pytest.raises(ManifestError, match=r"High\.cfg"):
+        load_manifest(manifest)
+
+
+def test_a_run_that_must_fail_names_its_property(manifest: Path) -> None:
+    manifest.write_text(manifest.read_text().replace('violated = "Low"\n', ""))
+    with pytest.raises(ManifestError, match="must name the property"):
+        load_manifest(manifest)
+
+
+def test_an_empty_manifest_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "manifest.toml").write_text("")
+    with pytest.raises(ManifestError, match="no run"):
+        load_manifest(tmp_path / "manifest.toml")
+
+
+def test_a_missing_corpus_and_a_damaged_one_are_seen(manifest: Path) -> None:
+    corpus = corpus_of(manifest.parent, load_manifest(manifest)[0])
+    whole = corpus.read_bytes()
+    corpus.write_bytes(whole[:-8])
+    with pytest.raises(GraphError, match="damaged"):
+        load(corpus)
+    corpus.unlink()
+    assert "Graph.graph.xz is missing" in differences(manifest)
+
+
+def test_every_committed_cfg_is_listed_with_its_digest() -> None:
+    runs = load_manifest(MODELS / "manifest.toml")
+    assert {run.kind for run in runs} == {
+        "graph",
+        "safety",
+        "liveness",
+        "legacy",
+        "non-property",
+        "unfair",
+        "witness",
+    }
+    for run in runs:
+        assert run.sha256 == digest(MODELS, run), run.cfg
+
+
+def test_every_cfg_says_what_it_shows() -> None:
+    for run in load_manifest(MODELS / "manifest.toml"):
+        assert (MODELS / run.cfg).read_text().startswith("\\* "), run.cfg
+
+
+@pytest.mark.slow
+def test_all_models_come_out_as_pinned() -> None:
+    for verdict in check_all(MODELS / "manifest.toml"):
+        assert not verdict.differences, f"{verdict.run.cfg}: {verdict.differences}"
+
+
+def test_the_manifest_is_plain_toml() -> None:
+    with (MODELS / "manifest.toml").open("rb") as source:
+        assert len(tomllib.load(source)["run"]) == len(load_manifest(MODELS / "manifest.toml"))
