@@ -18,7 +18,8 @@ _DECLARATION = re.compile(
     r"\(declare-(?:fun\s+(\|[^|]*\||[^\s()|]+)\s+\(\s*\)|const\s+(\|[^|]*\||[^\s()|]+))"
     r"\s+(Bool|\(_\s+BitVec\s+(\d+)\))\s*\)"
 )
-_ENDING = re.compile(r"\((?:check-sat|exit)\s*\)")
+# What is asked through the interface instead, and the version, about which cvc5 prints a complaint.
+_LEFT_OUT = re.compile(r"\((?:check-sat|exit|set-info\s+:smt-lib-version\s+[0-9.]+)\s*\)")
 
 Model = dict[str, str]
 
@@ -55,7 +56,7 @@ def _bitwuzla(step: Step) -> tuple[str, Model | None]:
     if step.limit_s:
         options.set(bitwuzla.Option.TIME_LIMIT_PER, int(step.limit_s * 1000))
     parser = bitwuzla.Parser(bitwuzla.TermManager(), options)
-    parser.parse(_ENDING.sub("", step.script), True, False)
+    parser.parse(_LEFT_OUT.sub("", step.script), True, False)
     solver = parser.bitwuzla()
     status = str(solver.check_sat())
     if status != "sat" or not step.model:
@@ -93,7 +94,7 @@ def _cvc5(step: Step) -> tuple[str, Model | None]:
         solver.setOption("tlimit-per", str(int(step.limit_s * 1000)))
     symbols = cvc5.SymbolManager(terms)
     parser = cvc5.InputParser(solver, symbols)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, _ENDING.sub("", step.script), "query")
+    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, _LEFT_OUT.sub("", step.script), "query")
     while not (command := parser.nextCommand()).isNull():
         complaint = command.invoke(solver, symbols)
         if "(error" in complaint:
