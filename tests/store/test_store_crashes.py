@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 from collections.abc import Callable
 from functools import partial
@@ -62,10 +63,11 @@ def test_killed_at_any_statement_it_is_sound_and_the_next_process_finishes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(digests, "TAIL_ROWS", 2)
+    Store.open(tmp_path / "empty", create=True).close()
     statement = 0
     while True:
         directory = tmp_path / str(statement)
-        Store.open(directory, create=True).close()
+        shutil.copytree(tmp_path / "empty", directory)
         if in_child(dying_at(statement, directory)) == 0:
             break
         assert Store.fsck(directory) == [], f"killed at statement {statement}"

@@ -185,7 +185,7 @@ def test_a_refuted_offer_quarantines_the_form(store: Store) -> None:
     store.complete([(leader, sat(leader))])
     (offered,) = claim(store, 1)
     store.refute(offered)
-    assert store.complete([(offered, UNSAT)]) == [True]
+    assert store.complete([(offered, sat(offered))]) == [True]
     (last,) = claim(store)
     assert last.reuse is None
     assert store.counters()["reuse.refuted"] == 1

@@ -145,7 +145,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(
         batch=st.lists(
-            st.tuples(st.integers(1, 3), st.sampled_from("abc"), st.integers(0, 2)), min_size=1, max_size=5
+            st.tuples(st.integers(1, 2), st.sampled_from("abcd"), st.integers(0, 2)), min_size=1, max_size=5
         )
     )
     def ingest(self, batch: list[tuple[int, str, int]]) -> None:

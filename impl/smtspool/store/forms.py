@@ -11,6 +11,11 @@ queries, the *leader*, is pending or leased; the others wait. Then
 All of it happens in the transaction that commits the leader's answer. A form with very many waiting
 queries is marked *draining* and every later claim lets some more of them go, so that no transaction is
 long and a crash strands nobody.
+
+There is no second level (a superset of a proven unsatisfiable set, a recent model of the same prefix),
+because it did not pay when measured: of 303 corpus queries none contained a known unsatisfiable set (of
+4,206 SAGE queries one did), and a recent model of the same prefix satisfied 5, all of them incremental
+scripts, which an engine's own assertion stack serves already. The form answered 17.
 """
 
 from __future__ import annotations

@@ -145,12 +145,20 @@ def _lock_of_dead(path: Path) -> int | None:
     """Take the lock of an owner that lives no more; None if it lives, or if the file is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return None
-    with suppress(OSError):
+    except OSError as error:
+        raise InfrastructureError(f"cannot see whether an owner lives: {path}: {error.strerror}") from error
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _same_file(descriptor, path):
-            return descriptor
+        dead = _same_file(descriptor, path)
+    except BlockingIOError:
+        dead = False
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if dead:
+        return descriptor
     os.close(descriptor)
     return None
 

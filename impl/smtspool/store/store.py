@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,9 +33,11 @@ class Store:
     """Queries, leases, answers and the outbox of one directory, shared by any number of processes.
 
     Open one per thread: it holds one connection, which belongs to that thread of that process and is
-    closed by it. Every method is one short transaction, durable when it returns. Whatever the machine
-    refuses (full disk, read-only, damage, a lock held too long) raises InfrastructureError, has changed
-    nothing, and may be tried again. Times are seconds on ``clock``, which all users of the directory share.
+    closed by it. It must not cross a fork, and a child forked while one is open cannot open its own.
+
+    Every method is one short transaction, durable when it returns. Whatever the machine refuses (full
+    disk, read-only, damage, a lock held too long) raises InfrastructureError, has changed nothing, and may
+    be tried again. Times are seconds on ``clock``, which all users of the directory share.
     """
 
     def __init__(self, database: Database, patience: Patience, backoff: Backoff) -> None:
@@ -60,7 +63,7 @@ class Store:
         directory = Path(directory)
         try:
             if create:
-                (directory / OWNERS_NAME).mkdir(parents=True, exist_ok=True)
+                _make_durably(directory / OWNERS_NAME)
             elif not (directory / INDEX_NAME).is_file():
                 raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
         except OSError as error:
@@ -280,6 +283,18 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _make_durably(folder: Path) -> None:
+    """Make the folder and those above it; what was made survives a power cut."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _raw(query_id: str) -> bytes:
