@@ -109,7 +109,22 @@ def check(recordings: Sequence[Sequence[Recorded]], *, batch: int) -> list[Verdi
         "Nobody": "nobody",
         "BatchLimit": batch,
     }
-    return validate(_TRACE, [prepare(lines) for lines in recordings], constants)
+    # TLC's states are as wide as there are names, so each recording numbers its processes from one.
+    names = [
+        {who: f"c{n}" for n, who in enumerate(dict.fromkeys(line.who for line in r), 1)} for r in recordings
+    ]
+    traces = [
+        prepare([replace(line, who=known[line.who]) for line in r])
+        for r, known in zip(recordings, names, strict=True)
+    ]
+    return [
+        replace(
+            verdict,
+            at={who: verdict.at[short] for who, short in known.items()},
+            standing={who: verdict.standing[short] for who, short in known.items()},
+        )
+        for verdict, known in zip(validate(_TRACE, traces, constants), names, strict=True)
+    ]
 
 
 def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from conformance.engine.gates import At, Nursery
 from conformance.engine.trace import Recorded
-from conformance.spool import CONTENTS, FAULT_AT_GATE, INVARIANTS, SpoolSystem
+from conformance.spool import CONTENTS, FAULT_AT_GATE, INVARIANTS, SUFFIX, SpoolSystem
 
 __all__ = ["BATCH", "Walks", "walk"]
 
@@ -116,6 +116,19 @@ class _Machine(RuleBasedStateMachine):
     def replace(self, data: st.DataObject, content: str) -> None:
         self.system.replace(data.draw(st.sampled_from(self.system.waiting())), content)
         self.walks.counts["Replace"] += 1
+
+    @precondition(lambda self: self._file_at_gate() in self.system.waiting())
+    @rule(content=st.sampled_from(sorted(CONTENTS)))
+    def replace_under_the_hand(self, content: str) -> None:
+        self.system.replace(self._file_at_gate(), content)
+        self.walks.counts["Replace"] += 1
+
+    def _file_at_gate(self) -> str:
+        """The file that somebody is about to verify or to move, "" when nobody is."""
+        for consumer in self.system.consumers.values():
+            if isinstance(consumer.position, At) and consumer.position.name in ("Verify", "Move"):
+                return str(consumer.position.params["file"]).removesuffix(SUFFIX)
+        return ""
 
     @precondition(lambda self: self._inside())
     @rule()
