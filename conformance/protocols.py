@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import ClassVar
 
 from conformance.engine.gates import Nursery
@@ -16,6 +17,11 @@ from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Drive, Replay
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
+from conformance.spool_stress import BATCH as STRESS_BATCH
+from conformance.spool_stress import stress
+from conformance.spool_trace import check, explain, lines_of
+from conformance.spool_walk import BATCH as WALK_BATCH
+from conformance.spool_walk import walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "Kill", "Report", "hunt", "replay", "run"]
 
@@ -121,4 +127,16 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
         kills.append(kill)
         first = kill.message.partition("\n")[0][:150]
         say(f"{name}: {mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
-    return Report(name, drive, 0, 0, tuple(kills), time.monotonic() - started)
+    with Nursery(ENTRY) as nursery:
+        walks = walk(nursery, walks=30, steps=30, fresh=True)
+    say(f"{name}: {walks.steps} random steps, {len(walks.transitions)} transitions: {dict(walks.counts)}")
+    with TemporaryDirectory(prefix="stress-") as folder:
+        run_ = stress(Path(folder), int.from_bytes(os.urandom(2)), consumers=3, files=24, kills=5)
+        recording = lines_of(run_.trace.read_text())
+    traces = [*((r, WALK_BATCH) for r in walks.recordings), (recording, STRESS_BATCH)]
+    for batch in sorted({batch for _, batch in traces}):
+        of_batch = [r for r, size in traces if size == batch]
+        for lines, verdict in zip(of_batch, check(of_batch, batch=batch), strict=True):
+            if not verdict.accepted:
+                raise Divergence(f"{name}: {explain(lines, verdict)}", "trace")
+    return Report(name, drive, walks.steps, len(traces), tuple(kills), time.monotonic() - started)

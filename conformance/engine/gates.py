@@ -121,7 +121,10 @@ class Gate:
             self._send({"idle": result})
 
     def _send(self, document: Mapping[str, Any]) -> None:
-        self._link.send(json.dumps(document, default=_plain).encode())
+        try:
+            self._link.send(json.dumps(document, default=_plain).encode())
+        except (BrokenPipeError, ConnectionResetError):
+            raise SystemExit(0) from None  # the scheduler is gone
 
     def _receive(self) -> dict[str, Any]:
         packet = self._link.recv(PACKET)
