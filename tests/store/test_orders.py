@@ -37,6 +37,23 @@ def test_queries_of_equal_rank_come_in_order_of_admission(store: Store) -> None:
         store.release(leases)
 
 
+def test_priority_rules_among_queries_without_prefix(store: Store) -> None:
+    ranked = [query(n, priority=float(priority)) for n, priority in enumerate((1, 9, 5, 7, 3))]
+    store.ingest(ranked)
+    claimed = store.claim("w", LEASE_S, 4, Order.PRIORITY)
+    assert [lease.query.priority for lease in claimed] == [9.0, 7.0, 5.0, 3.0]
+    (last,) = store.claim("w", LEASE_S, 4, Order.PRIORITY, claimed[0].affinity)
+    assert last.query.priority == 1.0
+
+
+def test_a_batch_is_taken_along_the_path_of_its_first_query(store: Store) -> None:
+    deep, sibling = query(1, path=(90, 80, 70)), query(2, path=(90, 80, 70))
+    parent, elsewhere = query(3, path=(90, 80)), query(4, path=(5, 4, 3))
+    store.ingest([deep, elsewhere, parent, sibling])
+    claimed = store.claim("w", LEASE_S, 3, Order.DFS)
+    assert [lease.query for lease in claimed] == [deep, sibling, parent]
+
+
 def test_affinity_takes_the_prefix_then_its_extensions_then_its_ancestors(store: Store) -> None:
     path = (90, 80, 70)
     first, same = query(1, path=path), query(2, path=path)

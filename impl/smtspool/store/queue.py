@@ -81,9 +81,8 @@ def claim(
     with db.write() as now:
         drain_one(db, now)
         _reopen_expired(db, now, patience)
-        numbers = _near(db, _row(affinity), limit) if affinity else []
-        numbers = numbers or _family(db, _in_order(db, order, 1, []), limit)
-        numbers = _in_order(db, order, limit, numbers)
+        near = _near(db, _row(affinity), limit) if affinity else []
+        numbers = _in_order(db, order, limit, near or _family(db, order, limit))
         deadline = now + lease_s
         taken = db.connection.execute(
             "UPDATE queries SET state = 'leased', owner = ?, deadline = ?, token = token + 1, "
@@ -107,20 +106,22 @@ def _row(affinity: str) -> int:
         raise MisuseError(f"not an affinity that a lease gave: {affinity!r}") from error
 
 
-def _family(db: Database, first: list[int], limit: int) -> list[int]:
-    """``first`` (a query or none) and those near it: a batch of one path shares one assertion stack."""
-    for number in first:
-        (prefix,) = db.connection.execute("SELECT prefix FROM queries WHERE number = ?", (number,)).fetchone()
-        return list(dict.fromkeys([number, *_near(db, prefix, limit)]))[:limit]
-    return []
+def _family(db: Database, order: Order, limit: int) -> list[int]:
+    """The next query in the order and those near it: a batch of one path shares one assertion stack."""
+    first = _in_order(db, order, 1, [])
+    if not first:
+        return []
+    (prefix,) = db.connection.execute("SELECT prefix FROM queries WHERE number = ?", first).fetchone()
+    return list(dict.fromkeys([*first, *_near(db, prefix, limit)]))[:limit]
 
 
 def _near(db: Database, last: int, limit: int) -> list[int]:
     """Pending queries whose prefix shares most with row ``last``: itself, its extensions, its ancestors."""
+    if last == 0:  # everything extends the empty prefix, so being near it means nothing
+        return []
     connection = db.connection
-    # Everything extends the empty prefix (row 0), so its extensions are no neighbours.
     children = connection.execute(
-        "SELECT number FROM prefixes WHERE parent = ? AND parent > 0 ORDER BY number DESC LIMIT ?",
+        "SELECT number FROM prefixes WHERE parent = ? ORDER BY number DESC LIMIT ?",
         (last, NEAR_CHILDREN),
     ).fetchall()
     ancestors = connection.execute(

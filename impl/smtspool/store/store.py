@@ -106,7 +106,8 @@ class Store:
         """Lease up to ``limit`` pending or expired queries for ``lease_s`` seconds.
 
         With ``affinity`` (``Lease.affinity`` of the last query) those of the same prefix, its extensions
-        and its ancestors come first; then, and when there are none, any others in the given order. The
+        and its ancestors come first. Without, or when there are none, it is the next query in the order and
+        those near it in the same sense; then any others in the order. The
         attempt counts from now on. A query whose text is damaged is parked as an error and not handed out.
         """
         if limit < 1:
