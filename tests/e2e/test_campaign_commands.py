@@ -83,7 +83,7 @@ def test_a_timeout_is_an_answer_and_not_tried_for_ever(place: Place) -> None:
     ended = place.run("serve", place.root, "--once", "-e", ODD_ENGINE, "-t", "0.2", code=3)
     assert "1 unknown" in ended.stdout
     [document] = place.documents("results", place.root, "--json")
-    assert document["reason"] == "timeout"
+    assert "timeout" in document["reason"]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def expected(asked: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFact
 def killed_until_done(place: Place, pauses: Iterator[float]) -> int:
     """SIGKILL ``serve --once`` after each pause until one run comes to its end; how many were killed."""
     for kills, pause in enumerate(itertools.islice(pauses, MOST_KILLS)):
-        child = place.start("serve", place.root, "--once")
+        child = place.start("serve", place.root, "--once", "--timeout", "60")
         try:
             _, complaints = child.communicate(timeout=pause)
         except subprocess.TimeoutExpired:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -56,6 +57,8 @@ class Fleet:
         self._resources = ExitStack()
         self._servers: list[ForkServer] = []
         self._logics: dict[str, frozenset[str]] = {}
+        # A share of the cores, and two at least: a stalled engine must not be alone with its query.
+        self._engines_at_once = max(2, len(os.sched_getaffinity(0)) // settings.jobs)
         self.policy = HedgePolicy(Hedge(settings.hedge))
 
     def __enter__(self) -> Self:
@@ -109,7 +112,7 @@ class Fleet:
         return Portfolio(
             self._servers,
             takes=lambda engine, logic: logic in self._logics[engine],
-            rules=RaceRules(confirm_unsat=self._settings.confirm_unsat),
+            rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
             observe=self._observe,
         )

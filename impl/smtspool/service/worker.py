@@ -104,8 +104,10 @@ class Worker:
         return 0
 
     def _claim(self) -> list[Lease]:
-        fair = self.store.counts().pending // (SHARES * self._settings.jobs)
-        limit = max(1, min(CLAIM_LIMIT, fair))
+        counts = self.store.counts()
+        if not counts.open:
+            return []  # an idle service writes nothing
+        limit = max(1, min(CLAIM_LIMIT, counts.pending // (SHARES * self._settings.jobs)))
         return self.store.claim(
             self._owner, self._settings.lease_seconds, limit, self._order, self._affinity
         )
