@@ -127,7 +127,10 @@ class Gate:
             raise SystemExit(0) from None  # the scheduler is gone
 
     def _receive(self) -> dict[str, Any]:
-        packet = self._link.recv(PACKET)
+        try:
+            packet = self._link.recv(PACKET)
+        except ConnectionResetError:
+            packet = b""
         if not packet:
             raise SystemExit(0)  # the scheduler is gone
         request: dict[str, Any] = json.loads(packet)
