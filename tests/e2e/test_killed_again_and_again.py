@@ -43,7 +43,8 @@ def killed_until_done(place: Place, pauses: Iterator[float]) -> int:
             _, complaints = child.communicate(timeout=pause)
         except subprocess.TimeoutExpired:
             child.kill()
-            child.communicate(timeout=PATIENCE_S)
+            _, complaints = child.communicate(timeout=PATIENCE_S)
+            assert "Traceback" not in complaints, complaints
             place.assert_no_process_left()
             continue
         assert child.returncode == 0, complaints

@@ -72,7 +72,7 @@ def test_a_second_signal_stops_at_once(place: Place) -> None:
 def test_a_killed_service_leaves_no_process_and_its_leases_go_to_the_next_at_once(place: Place) -> None:
     child = serving(place)
     child.kill()
-    child.wait(PATIENCE_S)
+    ended(child)
     place.assert_no_process_left()
     assert place.counts().leased > 0
     place.run("serve", "campaign", "--once")  # with a real engine, and leases of a minute

@@ -16,6 +16,7 @@ import select
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from types import FrameType
 
@@ -57,10 +58,16 @@ class Server:
 
     def _obey(self) -> bool:
         """One word of the service; False when there are no more."""
-        message = control.receive(self._control)
-        if message is None:
+        try:
+            message = control.receive(self._control)
+            if message is None:
+                return False
+            self._spawn(message[-1])
+        except (BrokenPipeError, ConnectionResetError):  # the service was killed
             return False
-        *_, fds = message
+        return True
+
+    def _spawn(self, fds: Sequence[int]) -> None:
         try:
             if len(fds) != 2:
                 raise OSError(errno.EMFILE, "descriptors were lost on the way")
@@ -69,12 +76,13 @@ class Server:
         except OSError as error:
             control.send(self._control, Word.SPAWNED, 0, error.errno or 0)
         else:
-            control.send(self._control, Word.SPAWNED, pid, fds=[pidfd])
-            os.close(pidfd)
+            try:
+                control.send(self._control, Word.SPAWNED, pid, fds=[pidfd])
+            finally:
+                os.close(pidfd)
         finally:
             for fd in fds:
                 os.close(fd)
-        return True
 
     def _fork(self, channel: int, stderr: int) -> int:
         pid = os.fork()
