@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,6 +127,27 @@ def test_nothing_temporary_is_left(campaign: Campaign, store: Store, publisher: 
     (campaign.out / "results" / f"{identity}.json").mkdir()
     publisher.step()
     assert not [path for path in (*results(campaign), *inputs(campaign)) if path.name.startswith(".")]
+
+
+def test_what_killed_services_left_half_written_is_swept(campaign: Campaign, store: Store) -> None:
+    abandoned, recent = (campaign.out / "inputs" / f".{name * 16}.tmp" for name in "ab")
+    for path in (abandoned, recent):
+        path.write_bytes(b"half")
+    os.utime(abandoned, (0, 0))
+    publisher = Publisher(campaign, Desk(), open_store=lambda: Store.open(campaign.store))
+    publisher.step()
+    publisher.close()
+    assert inputs(campaign) == [recent]
+
+
+def test_a_folder_that_was_removed_is_made_again(
+    campaign: Campaign, store: Store, publisher: Publisher
+) -> None:
+    publisher.step()
+    shutil.rmtree(campaign.out)
+    answer_witnessed(store)
+    publisher.step()
+    assert len(results(campaign)) == len(inputs(campaign)) == 1
 
 
 def test_it_ends_when_nothing_more_can_become_due(campaign: Campaign, store: Store) -> None:

@@ -7,7 +7,7 @@ names. Nothing here knows what a query is.
 from smtspool.files.directory import Directory
 from smtspool.files.lock import AdmissionLock
 from smtspool.files.reading import Entry, Identity, Unstable, open_entry, read_stable
-from smtspool.files.writing import temporary_name, write_durable
+from smtspool.files.writing import is_temporary, temporary_name, write_durable
 
 __all__ = [
     "AdmissionLock",
@@ -15,6 +15,7 @@ __all__ = [
     "Entry",
     "Identity",
     "Unstable",
+    "is_temporary",
     "open_entry",
     "read_stable",
     "temporary_name",

@@ -7,12 +7,17 @@ from contextlib import suppress
 
 from smtspool.files.directory import Directory
 
-__all__ = ["temporary_name", "write_durable"]
+__all__ = ["is_temporary", "temporary_name", "write_durable"]
 
 
 def temporary_name() -> str:
     """A fresh name that no reader of a spool looks at: it starts with a dot and ends in ``.tmp``."""
     return f".{os.urandom(8).hex()}.tmp"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether :func:`temporary_name` may have made it."""
+    return name.startswith(".") and name.endswith(".tmp")
 
 
 def write_durable(

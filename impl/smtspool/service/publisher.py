@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from smtspool.files import Directory, read_stable, write_durable
+from smtspool.files import Directory, is_temporary, read_stable, write_durable
 from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
 
@@ -30,6 +32,10 @@ RESULT_SCHEMA = "smtspool-result-v1"
 PASS_LIMIT = 256
 # Files synced at the same time: they share the commits of the file system's journal (measured: 20 x).
 WRITERS = 8
+# Looked at without being woken this often: failed publications become due again.
+PAUSE_SECONDS = 1.0
+# A temporary file that old belongs to a service that was killed.
+ABANDONED_SECONDS = 3600.0
 
 
 def result_document(publication: Publication) -> dict[str, object]:
@@ -53,52 +59,59 @@ def _new_input(publication: Publication) -> bytes | None:
 
 
 class Publisher:
-    """The step of the publishing thread; owns its database connection and its directories."""
+    """The step of the publishing thread; owns its database connection."""
 
-    def __init__(self, campaign: Campaign, desk: Desk, *, open_store: Callable[[], Store]) -> None:
+    def __init__(
+        self,
+        campaign: Campaign,
+        desk: Desk,
+        *,
+        open_store: Callable[[], Store],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self._campaign = campaign
         self._desk = desk
         self._open_store = open_store
+        self._wall = wall
         self._store: Store | None = None
-        self._results: Directory | None = None
-        self._inputs: Directory | None = None
-
-    def _open(self) -> tuple[Store, Directory, Directory]:
-        if self._store is None:
-            self._store = self._open_store()
-        if self._results is None:
-            self._results = Directory.open(self._campaign.out / "results", create=True)
-        if self._inputs is None:
-            self._inputs = Directory.open(self._campaign.out / "inputs", create=True)
-        return self._store, self._results, self._inputs
 
     def close(self) -> None:
-        for resource in (self._store, self._results, self._inputs):
-            if resource is not None:
-                resource.close()
+        if self._store is not None:
+            self._store.close()
 
     def step(self) -> float | None:
         """Write what is due. Returns the pause before the next pass, in seconds."""
         # Read before the outbox: once it is set, nothing is committed any more.
         solved_all = self._desk.solved_all.is_set()
-        store, results, inputs = self._open()
-        due = store.due_publications(PASS_LIMIT)
-        written = []
-        with ThreadPoolExecutor(WRITERS, thread_name_prefix="publication") as pool:
-            failures = list(pool.map(partial(self._write, results, inputs), due))
-        for publication, failure in zip(due, failures, strict=True):
-            if failure is None:
-                written.append(publication.id)
-            else:
+        if self._store is None:
+            self._store = self._open_store()
+            with self._folder("results") as results, self._folder("inputs") as inputs:
+                _sweep(results, self._wall())
+                _sweep(inputs, self._wall())
+        due = self._store.due_publications(PASS_LIMIT)
+        if not due:
+            return FINISHED if solved_all and not self._store.counts().publications_due else PAUSE_SECONDS
+        self._publish(self._store, due)
+        return 0
+
+    def _folder(self, name: str) -> Directory:
+        # Opened anew by every pass: an operator may have removed or replaced it.
+        return Directory.open(self._campaign.out / name, create=True)
+
+    def _publish(self, store: Store, due: list[Publication]) -> None:
+        with self._folder("results") as results, self._folder("inputs") as inputs:
+            with ThreadPoolExecutor(WRITERS, thread_name_prefix="publication") as pool:
+                failures = list(pool.map(partial(self._write, results, inputs), due))
+            outcomes = list(zip(due, failures, strict=True))
+            written = [publication.id for publication, failure in outcomes if failure is None]
+            if written:
+                results.sync()
+                inputs.sync()
+                store.published(written)
+        for publication, failure in outcomes:
+            if failure is not None:
                 log.warning("query %s: cannot publish: %s", publication.query.id, failure)
                 store.publication_failed(publication.id, str(failure))
-        if written:
-            results.sync()
-            inputs.sync()
-            store.published(written)
-        if due:
-            return 0
-        return FINISHED if solved_all and not store.counts().publications_due else 1.0
 
     def _write(self, results: Directory, inputs: Directory, publication: Publication) -> OSError | None:
         """Write the files of one result; why that failed, if it did."""
@@ -113,6 +126,15 @@ class Publisher:
         except OSError as error:
             return error
         return None
+
+
+def _sweep(directory: Directory, now: float) -> None:
+    """Remove what killed services were writing; the age leaves those of living ones alone."""
+    for name in directory.names():
+        if is_temporary(name):
+            with suppress(FileNotFoundError):  # another service sweeps too
+                if directory.stat(name).st_mtime < now - ABANDONED_SECONDS:
+                    directory.unlink(name)
 
 
 def export_inputs(campaign: Campaign, folder: Path) -> int:
