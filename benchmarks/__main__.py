@@ -34,12 +34,16 @@ def main(arguments: list[str] | None = None) -> int:
     corpus = os.environ.get("SMTSPOOL_CORPUS")
     options.work.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
+    missing: list[str] = []
     with tempfile.TemporaryDirectory(prefix="bench-", dir=options.work) as work:
         bench = Bench(size, options.seed, Path(work), Path(corpus) if corpus else None, _say)
         machine = describe(bench.work)
         for name in options.names or ROWS:
             _say(f"{name}: {ROWS[name].title}")
-            rows.extend(ROWS[name].run(bench))
+            try:
+                rows.extend(ROWS[name].run(bench))
+            except ModuleNotFoundError as error:
+                missing.append(f"{name}: {error.name} is not installed; `make bench` installs it")
     _say("")
     run = {"size": size.name.lower(), "seed": options.seed, "corpus": bool(corpus), "finished": time.time()}
     contents = report.document(rows, machine, run)
@@ -48,7 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(contents, ensure_ascii=False))
     else:
         report.print_table(rows, machine)
-    return 0
+    for line in missing:
+        print(line, file=sys.stderr)
+    return 1 if missing else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Child", "Overrun", "cpus", "together"]
+__all__ = ["Child", "Overrun", "cpus", "crew", "together"]
 
 _SPAWN = multiprocessing.get_context("spawn")  # an interpreter that inherits nothing
 _START_SECONDS = 60.0
@@ -40,7 +41,11 @@ class Child:
         self._process = _SPAWN.Process(target=_serve, args=(theirs, self._function, self._warm_up))
         self._process.start()
         theirs.close()
-        self._receive(time.monotonic() + _START_SECONDS)
+        try:
+            self._receive(time.monotonic() + _START_SECONDS)
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self, task: Any) -> None:
         self._channel.send(task)
@@ -95,6 +100,13 @@ def _serve(channel: Connection, function: Callable[[Any], Any], warm_up: Any) ->
             task = channel.recv()
     except (EOFError, BrokenPipeError):
         return
+
+
+@contextmanager
+def crew(function: Callable[[Any], Any], warm_up: Any, count: int) -> Iterator[list[Child]]:
+    """``count`` children that are warm."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(Child(function, warm_up)) for _ in range(count)]
 
 
 def together(children: Sequence[Child], tasks: Sequence[Any], limit_s: float) -> float:

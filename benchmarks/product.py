@@ -12,7 +12,7 @@ from smtspool.solve import ForkServer, Hedge, HedgePolicy, Portfolio, RaceRules,
 from smtspool.store import Result, Store
 
 from .calibration import WARM_UP, Calibrated
-from .children import Child, cpus, together
+from .children import cpus, crew, together
 from .engines import ENGINES, Task, run_tasks
 from .files import fill
 from .inputs import Problem
@@ -72,12 +72,8 @@ def limit_rate(problems: Sequence[Calibrated], limit_s: float = DEADLINE_SECONDS
     """Queries per second and CPU of the bare engines: every CPU works through its share."""
     hands = shares([one.task for one in problems], cpus())
     warm_up = [Task(WARM_UP, engine, engine) for engine in ENGINES]
-    children = [Child(run_tasks, warm_up) for _ in hands]
-    try:
+    with crew(run_tasks, warm_up, len(hands)) as children:
         return len(problems) / together(children, hands, limit_s) / cpus()
-    finally:
-        for child in children:
-            child.close()
 
 
 @contextmanager

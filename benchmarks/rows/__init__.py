@@ -13,7 +13,7 @@ __all__ = ["ROWS", "Benchmark"]
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """Imported when it runs: a row whose peer is missing must not stop the others."""
+    """Imported when it runs, so that nothing is loaded that nobody measures."""
 
     module: str
     title: str

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 
 from ..calibration import WARM_UP, Calibrated, calibrate
-from ..children import Child, cpus, together
+from ..children import cpus, crew, together
 from ..inputs import source_name, with_repeats
 from ..measure import Bench, Row, at_least, interleaved, shares
 from ..product import service_rate
@@ -20,13 +20,13 @@ DEADLINE_SECONDS = 900.0
 
 
 def run(bench: Bench) -> Iterator[Row]:
+    against = f"PySMT {version('PySMT')} Portfolio, {' and '.join(ENGINES)}"
     problems = calibrate(bench, with_repeats(bench, bench.choose(15, 1_600, 10_000)))
     sample = bench.random("pysmt").sample(problems, min(len(problems), bench.choose(3, 60, 500)))
     rates = interleaved(
         bench, {"smtspool": lambda: service_rate(bench, problems), "pysmt": lambda: portfolio_rate(sample)}
     )
     what = f"63 % repeats up to names, {source_name(bench)}"
-    against = f"PySMT {version('PySMT')} Portfolio, {' and '.join(ENGINES)}"
     note = f"PySMT on {len(sample)} of the {len(problems)}, drawn at random; models fetched, not checked"
     yield Row.ratio(what, "q/s", rates["smtspool"], against, rates["pysmt"], at_least(10), note)
 
@@ -34,12 +34,8 @@ def run(bench: Bench) -> Iterator[Row]:
 def portfolio_rate(problems: Sequence[Calibrated]) -> float:
     """Queries per second and CPU; as many portfolios at a time as have CPUs for their processes."""
     hands = shares([one.problem.script for one in problems], max(1, cpus() // len(ENGINES)))
-    children = [Child(solve_all, [WARM_UP]) for _ in hands]
-    try:
+    with crew(solve_all, [WARM_UP], len(hands)) as children:
         return len(problems) / together(children, hands, DEADLINE_SECONDS) / cpus()
-    finally:
-        for child in children:
-            child.close()
 
 
 def solve_all(scripts: list[str]) -> float:
