@@ -246,13 +246,10 @@ def status(
             console.print(service.screen(now))
             return
         with Live(service.screen(now), console=console, screen=True, auto_refresh=False) as live:
-            try:
-                while True:
-                    time.sleep(interval)
-                    before, now = now, service.snapshot(campaign, store)
-                    live.update(service.screen(now, before), refresh=True)
-            except KeyboardInterrupt:
-                return
+            while True:  # until SIGINT unwinds it
+                time.sleep(interval)
+                before, now = now, service.snapshot(campaign, store)
+                live.update(service.screen(now, before), refresh=True)
 
 
 @app.command(epilog="Examples: smtspool results campaign · smtspool results campaign --json --follow")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,7 @@ from typer.testing import CliRunner
 
 from smtspool import cli
 from tests.e2e.campaign import COMMAND, Place, identities, sampled
-from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, query, witnessed
+from tests.service.support import ODD_ENGINE, equation, query, until, witnessed
 
 COMMANDS = (
     *("solve", "init", "submit", "serve", "status", "results"),
@@ -159,28 +163,59 @@ def test_pipes_are_quiet_and_colourless(place: Place) -> None:
     assert ended.stderr == ""
 
 
-def on_a_terminal(place: Place, *words: str | Path, **environment: str) -> str:
+@contextmanager
+def on_a_terminal(place: Place, *words: str | Path, **environment: str) -> Iterator[Terminal]:
+    """A command on a terminal of its own."""
     ours, theirs = pty.openpty()
     try:
-        subprocess.run(
+        with subprocess.Popen(
             [COMMAND, *map(str, words)],
             env=place.environment(TERM="xterm", **environment),
             stdin=theirs,
             stdout=theirs,
             stderr=subprocess.PIPE,
-            timeout=PATIENCE_S,
-            check=True,
-        )
-        os.set_blocking(ours, False)
-        return os.read(ours, 1 << 16).decode()
+        ) as child:
+            os.set_blocking(ours, False)
+            yield Terminal(child, ours)
+            child.kill()
     finally:
         os.close(ours)
         os.close(theirs)
 
 
+class Terminal:
+    """What a running command has drawn so far."""
+
+    def __init__(self, child: subprocess.Popen[bytes], descriptor: int) -> None:
+        self.child = child
+        self._descriptor = descriptor
+        self._shown = b""
+
+    def shown(self) -> str:
+        with suppress(BlockingIOError):
+            while chunk := os.read(self._descriptor, 1 << 16):
+                self._shown += chunk
+        return self._shown.decode()
+
+    def wait(self) -> int:
+        until(lambda: self.shown() and self.child.poll() is not None, "the end of the command")
+        return self.child.wait()
+
+
 def test_no_color_is_obeyed_on_a_terminal(place: Place) -> None:
-    place.create()
-    coloured = on_a_terminal(place, "results", "--help")
-    plain = on_a_terminal(place, "results", "--help", NO_COLOR="1")
-    assert "\x1b[" in coloured
-    assert not any(f"\x1b[{code}" in plain for code in (*range(30, 38), "1;3"))
+    colours = re.compile(r"\x1b\[(1;)?3\d")
+    with on_a_terminal(place, "results", "--help") as terminal:
+        assert terminal.wait() == 0
+        assert colours.search(terminal.shown())
+    with on_a_terminal(place, "results", "--help", NO_COLOR="1") as terminal:
+        assert terminal.wait() == 0
+        assert not colours.search(terminal.shown())
+
+
+def test_the_live_screen_is_left_as_it_was_entered(place: Place) -> None:
+    place.create(("a.smt2", equation(1)))
+    with on_a_terminal(place, "status", place.root, "--interval", "0.1") as terminal:
+        until(lambda: terminal.shown().count("files in incoming") > 1, "a refresh")
+        terminal.child.send_signal(signal.SIGINT)
+        assert terminal.wait() == 130
+        assert terminal.shown().count("\x1b[?1049h") == terminal.shown().count("\x1b[?1049l") == 1

@@ -46,7 +46,8 @@ def test_an_incremental_script_has_one_answer_per_check() -> None:
 
 def test_a_time_limit_is_unknown_with_its_reason() -> None:
     [answer] = smtspool.check(equation(1, name="slow"), timeout_ms=200, engines=(ODD_ENGINE,))
-    assert (answer.status, answer.reason) == (Status.UNKNOWN, "timeout")
+    assert answer.status is Status.UNKNOWN
+    assert "timeout" in (answer.reason or "")  # ours, or the engine's own
 
 
 def test_sat_without_a_second_engine_is_no_answer() -> None:
