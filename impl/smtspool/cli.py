@@ -355,5 +355,8 @@ def demo(
     ] = None,
 ) -> None:
     """Run the sample campaign: walk small parsers, solve their path constraints, execute the new inputs."""
-    if not service.run_demo(directory, Console()):
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120  # a pipe has no width; its reader may have one
+    if not service.run_demo(directory, console):
         raise typer.Exit(Exit.UNANSWERED)

@@ -72,7 +72,7 @@ class Walk:
                 "symbols": {f"in_{offset}": offset for offset in inputs},
             },
             "metadata": self._metadata(number, branch),
-            "timeout_ms": 10_000,
+            "timeout_ms": 60_000,  # seconds of work for the hard ones, on a busy machine too
             "priority": 0.0 if (branch.site, not branch.outcome) in self._seen else 1.0,  # new code first
         }
 

@@ -26,7 +26,7 @@ from .service import Service
 __all__ = ["run_demo"]
 
 PROGRESS_SECONDS = 0.1
-SHOWN = 5
+SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +112,23 @@ def _print_programs(outcomes: list[_Outcome], console: Console) -> None:
 
 
 def _print_flips(outcomes: list[_Outcome], console: Console) -> None:
+    """The deepest branch that was flipped in each parser."""
     table = Table(title="new inputs, executed", title_justify="left", box=None)
-    for column in ("parser", "branch", "input that was known", "new input", "effect"):
-        table.add_column(column)
+    widths = {"parser": 10, "branch": 34, "known input": 24, "new input": 24, "effect": 13}
+    for column, width in widths.items():
+        table.add_column(column, no_wrap=True, width=width)
     for program in PROGRAMS:
-        for one in outcomes:
-            if one.program == program and one.flip is not None and one.query.witness is not None:
-                effect = f"{one.flip.before} → {one.flip.after}"
-                table.add_row(
-                    program,
-                    escape(one.flip.source),
-                    escape(repr(one.query.witness.input)),
-                    escape(repr(one.new_input)),
-                    effect,
-                )
-                break
+        flipped = [one for one in outcomes if one.program == program and one.flip and one.flip.flipped]
+        deepest = max(flipped, key=lambda one: len(one.query.prefix), default=None)
+        if deepest is None or deepest.flip is None or deepest.query.witness is None:
+            continue
+        table.add_row(
+            program,
+            escape(deepest.flip.source),
+            escape(repr(deepest.query.witness.input)),
+            escape(repr(deepest.new_input)),
+            f"{deepest.flip.before} → {deepest.flip.after}",
+        )
     console.print(table)
 
 
@@ -138,7 +140,7 @@ def _print_facts(outcomes: list[_Outcome], console: Console) -> None:
         f"different ones; {kept} were on a helper's stack already"
     )
     races = [one for one in outcomes if any(attempt.cancelled for attempt in one.answer.attempts)]
-    for one in races[:SHOWN]:
+    for one in sorted(races, key=lambda one: -one.answer.elapsed_ms)[:SHOWN]:
         losers = ", ".join(
             f"{attempt.engine} after {attempt.elapsed_ms:.0f} ms ({attempt.cancel_reason})"
             for attempt in one.answer.attempts
