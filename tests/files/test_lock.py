@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import LockRefused
-from smtspool.files import AdmissionLock, Directory
+from smtspool.files import Directory, FileLock
 
 NAME = ".ingest.lock"
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> Iterator[Directory]:
 
 
 def test_two_holders_exclude_each_other_in_one_process(here: Directory) -> None:
-    with AdmissionLock(here, NAME) as first, AdmissionLock(here, NAME) as second:
+    with FileLock(here, NAME) as first, FileLock(here, NAME) as second:
         assert first.try_acquire()
         assert not second.try_acquire()
         first.release()
@@ -32,7 +32,7 @@ def test_two_holders_exclude_each_other_in_one_process(here: Directory) -> None:
 
 
 def test_the_file_is_private_empty_and_stays(tmp_path: Path, here: Directory) -> None:
-    with AdmissionLock(here, NAME) as lock:
+    with FileLock(here, NAME) as lock:
         assert lock.try_acquire()
     assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o600
     assert (tmp_path / NAME).read_bytes() == b""
@@ -40,10 +40,10 @@ def test_the_file_is_private_empty_and_stays(tmp_path: Path, here: Directory) ->
 
 def test_what_stands_in_the_file_is_not_believed(tmp_path: Path, here: Directory) -> None:
     (tmp_path / NAME).write_text(str(os.getpid()))
-    with AdmissionLock(here, NAME) as lock:
+    with FileLock(here, NAME) as lock:
         assert lock.try_acquire()
     (tmp_path / NAME).write_text("1")
-    with AdmissionLock(here, NAME) as lock:
+    with FileLock(here, NAME) as lock:
         assert lock.try_acquire()
 
 
@@ -73,12 +73,12 @@ def test_a_lock_file_replaced_while_it_is_opened_is_refused(
             flock(fd, operation)
 
         monkeypatch.setattr(fcntl, "flock", replace_and_flock)
-    with AdmissionLock(here, NAME) as lock, pytest.raises(LockRefused, match="replaced"):
+    with FileLock(here, NAME) as lock, pytest.raises(LockRefused, match="replaced"):
         lock.try_acquire()
 
 
 def test_a_child_forked_meanwhile_does_not_keep_the_lock(here: Directory) -> None:
-    with AdmissionLock(here, NAME) as lock, AdmissionLock(here, NAME) as next_holder:
+    with FileLock(here, NAME) as lock, FileLock(here, NAME) as next_holder:
         assert lock.try_acquire()
         reader, writer = os.pipe()
         child = os.fork()
@@ -96,7 +96,7 @@ def test_a_child_forked_meanwhile_does_not_keep_the_lock(here: Directory) -> Non
 
 
 def test_a_program_started_meanwhile_does_not_inherit_the_lock(here: Directory) -> None:
-    with AdmissionLock(here, NAME) as lock:
+    with FileLock(here, NAME) as lock:
         assert lock.try_acquire()
         code = "import os; print(*(os.path.realpath(f'/proc/self/fd/{fd}') for fd in range(64)))"
         child = subprocess.run(
@@ -106,12 +106,12 @@ def test_a_program_started_meanwhile_does_not_inherit_the_lock(here: Directory) 
 
 
 def test_busy_and_refused_leak_no_descriptor(tmp_path: Path, here: Directory) -> None:
-    with AdmissionLock(here, NAME) as holder:
+    with FileLock(here, NAME) as holder:
         assert holder.try_acquire()
         os.mkfifo(tmp_path / "fifo")
         before = len(os.listdir("/proc/self/fd"))
-        other = AdmissionLock(here, NAME)
+        other = FileLock(here, NAME)
         assert not other.try_acquire()
         with pytest.raises(LockRefused):
-            AdmissionLock(here, "fifo").try_acquire()
+            FileLock(here, "fifo").try_acquire()
         assert len(os.listdir("/proc/self/fd")) == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from smtspool.files import Directory, FileLock
 from smtspool.query import Answer, Status, parse_envelope
 from smtspool.service import Campaign, export_inputs
 from smtspool.service.desk import Desk
@@ -129,15 +129,21 @@ def test_nothing_temporary_is_left(campaign: Campaign, store: Store, publisher: 
     assert not [path for path in (*results(campaign), *inputs(campaign)) if path.name.startswith(".")]
 
 
-def test_what_killed_services_left_half_written_is_swept(campaign: Campaign, store: Store) -> None:
-    abandoned, recent = (campaign.out / "inputs" / f".{name * 16}.tmp" for name in "ab")
-    for path in (abandoned, recent):
-        path.write_bytes(b"half")
-    os.utime(abandoned, (0, 0))
-    publisher = Publisher(campaign, Desk(), open_store=lambda: Store.open(campaign.store))
+def test_what_killed_publishers_left_half_written_is_swept(campaign: Campaign, publisher: Publisher) -> None:
+    for folder in ("results", "inputs"):
+        (campaign.out / folder / f".{'a' * 16}.tmp").write_bytes(b"half")
     publisher.step()
-    publisher.close()
-    assert inputs(campaign) == [recent]
+    assert inputs(campaign) == [] and list((campaign.out / "results").iterdir()) == []
+
+
+def test_one_service_at_a_time_publishes(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    answer_witnessed(store)
+    with Directory.open(campaign.out) as out, FileLock(out, ".publish.lock") as other:
+        assert other.try_acquire()
+        assert publisher.step() == pytest.approx(0.1)
+        assert store.counts().publications_due == 1
+    publisher.step()
+    assert store.counts().publications_due == 0
 
 
 def test_a_folder_that_was_removed_is_made_again(

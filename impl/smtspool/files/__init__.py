@@ -1,18 +1,18 @@
-"""Descriptors instead of paths: anchored directories, stable reads, durable writes, the admission lock.
+"""Descriptors instead of paths: anchored directories, stable reads, durable writes, the lock.
 
 Everything here raises plain ``OSError`` for what the machine refuses, with the exceptions each function
 names. Nothing here knows what a query is.
 """
 
 from smtspool.files.directory import Directory
-from smtspool.files.lock import AdmissionLock
+from smtspool.files.lock import FileLock
 from smtspool.files.reading import Entry, Identity, Unstable, open_entry, read_stable
 from smtspool.files.writing import is_temporary, temporary_name, write_durable
 
 __all__ = [
-    "AdmissionLock",
     "Directory",
     "Entry",
+    "FileLock",
     "Identity",
     "Unstable",
     "is_temporary",

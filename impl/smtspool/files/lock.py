@@ -1,4 +1,4 @@
-"""The admission lock: one consumer per spool, released by the kernel when its holder dies (F364 §4)."""
+"""A lock that its holder releases by dying: one consumer per spool (F364 §4), one publisher per campaign."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Self
 from smtspool.errors import LockRefused
 from smtspool.files.directory import Directory
 
-__all__ = ["AdmissionLock"]
+__all__ = ["FileLock"]
 
 _NO_LOCK_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.ENODEV})
 
 
-class AdmissionLock:
+class FileLock:
     """A kernel ``flock`` on a verified regular file.
 
     The file is made when it is missing (0600) and never removed: a removed lock file lets two holders lock
@@ -70,7 +70,7 @@ class AdmissionLock:
 
     def _refused(self, why: str) -> LockRefused:
         path = f"{self._directory.path.rstrip('/')}/{self._name}"
-        return LockRefused(f"the admission lock {path} is unusable: {why}; remove it and try again")
+        return LockRefused(f"the lock {path} is unusable: {why}; remove it and try again")
 
     def release(self) -> None:
         """Release the lock; again, or without it, is harmless."""

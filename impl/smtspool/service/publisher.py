@@ -2,21 +2,21 @@
 
 The commit is the truth. The files are derived from it through the store's outbox: written durably,
 retried with a growing delay, given up visibly (a dead letter), and written again on request.
-Writing twice gives the same file, so a kill between the file and the outbox row is harmless.
+Writing twice gives the same file, so a kill between the file and the outbox row is harmless. One service
+at a time publishes, under a lock that it gives back by dying, so that several do not write the same files.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from smtspool.files import Directory, is_temporary, read_stable, write_durable
+from smtspool.files import Directory, FileLock, is_temporary, read_stable, write_durable
 from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
 
@@ -34,8 +34,9 @@ PASS_LIMIT = 256
 WRITERS = 8
 # Looked at without being woken this often: failed publications become due again.
 PAUSE_SECONDS = 1.0
-# A temporary file that old belongs to a service that was killed.
-ABANDONED_SECONDS = 3600.0
+LOCK = ".publish.lock"
+# Another service publishes: look again soon, it may have died.
+BUSY_PAUSE_SECONDS = 0.1
 
 
 def result_document(publication: Publication) -> dict[str, object]:
@@ -67,13 +68,12 @@ class Publisher:
         desk: Desk,
         *,
         open_store: Callable[[], Store],
-        wall: Callable[[], float] = time.time,
     ) -> None:
         self._campaign = campaign
         self._desk = desk
         self._open_store = open_store
-        self._wall = wall
         self._store: Store | None = None
+        self._swept = False
 
     def close(self) -> None:
         if self._store is not None:
@@ -85,29 +85,33 @@ class Publisher:
         solved_all = self._desk.solved_all.is_set()
         if self._store is None:
             self._store = self._open_store()
-            with self._folder("results") as results, self._folder("inputs") as inputs:
-                _sweep(results, self._wall())
-                _sweep(inputs, self._wall())
-        due = self._store.due_publications(PASS_LIMIT)
-        if not due:
-            return FINISHED if solved_all and not self._store.counts().publications_due else PAUSE_SECONDS
-        self._publish(self._store, due)
-        return 0
+        if self._swept and not self._store.counts().publications_due:
+            return FINISHED if solved_all else PAUSE_SECONDS
+        with (
+            Directory.open(self._campaign.out, create=True) as out,
+            FileLock(out, LOCK) as lock,
+            out.child("results", create=True) as results,
+            out.child("inputs", create=True) as inputs,
+        ):
+            if not lock.try_acquire():
+                return BUSY_PAUSE_SECONDS
+            if not self._swept:
+                _sweep(results)
+                _sweep(inputs)
+                self._swept = True
+            due = self._store.due_publications(PASS_LIMIT)
+            self._publish(self._store, due, results, inputs)
+        return 0 if due else PAUSE_SECONDS
 
-    def _folder(self, name: str) -> Directory:
-        # Opened anew by every pass: an operator may have removed or replaced it.
-        return Directory.open(self._campaign.out / name, create=True)
-
-    def _publish(self, store: Store, due: list[Publication]) -> None:
-        with self._folder("results") as results, self._folder("inputs") as inputs:
-            with ThreadPoolExecutor(WRITERS, thread_name_prefix="publication") as pool:
-                failures = list(pool.map(partial(self._write, results, inputs), due))
-            outcomes = list(zip(due, failures, strict=True))
-            written = [publication.id for publication, failure in outcomes if failure is None]
-            if written:
-                results.sync()
-                inputs.sync()
-                store.published(written)
+    def _publish(self, store: Store, due: list[Publication], results: Directory, inputs: Directory) -> None:
+        with ThreadPoolExecutor(WRITERS, thread_name_prefix="publication") as pool:
+            failures = list(pool.map(partial(self._write, results, inputs), due))
+        outcomes = list(zip(due, failures, strict=True))
+        written = [publication.id for publication, failure in outcomes if failure is None]
+        if written:
+            results.sync()
+            inputs.sync()
+            store.published(written)
         for publication, failure in outcomes:
             if failure is not None:
                 log.warning("query %s: cannot publish: %s", publication.query.id, failure)
@@ -128,13 +132,12 @@ class Publisher:
         return None
 
 
-def _sweep(directory: Directory, now: float) -> None:
-    """Remove what killed services were writing; the age leaves those of living ones alone."""
+def _sweep(directory: Directory) -> None:
+    """Remove what killed publishers were writing. For the holder of the lock, who has written nothing yet."""
     for name in directory.names():
         if is_temporary(name):
-            with suppress(FileNotFoundError):  # another service sweeps too
-                if directory.stat(name).st_mtime < now - ABANDONED_SECONDS:
-                    directory.unlink(name)
+            with suppress(FileNotFoundError):  # an operator tidies up too
+                directory.unlink(name)
 
 
 def export_inputs(campaign: Campaign, folder: Path) -> int:

@@ -16,7 +16,7 @@ from typing import Self
 
 from smtspool.actions import action
 from smtspool.errors import InfrastructureError, LockRefused, MisuseError
-from smtspool.files import AdmissionLock, Directory, write_durable
+from smtspool.files import Directory, FileLock, write_durable
 from smtspool.query import Limits
 from smtspool.spool.admission import Admission, Commit, Folders, Tally
 from smtspool.spool.names import free_names, is_published, may_submit
@@ -115,7 +115,7 @@ class Spool:
         :raises LockRefused: the lock is not one regular file; nothing was touched
         :raises InfrastructureError: see the class
         """
-        with _infrastructure("the scan ended early"), AdmissionLock(self._root, _LOCK) as lock:
+        with _infrastructure("the scan ended early"), FileLock(self._root, _LOCK) as lock:
             asked = clock()
             acquired = self._try_lock(lock, consumer)
             if self._busy_since is None:
@@ -139,7 +139,7 @@ class Spool:
                 with action("Release", consumer=consumer):
                     lock.release()
 
-    def _try_lock(self, lock: AdmissionLock, consumer: str) -> bool:
+    def _try_lock(self, lock: FileLock, consumer: str) -> bool:
         with action("TryLock", consumer=consumer) as step:
             try:
                 acquired = lock.try_acquire()
