@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from smtspool.errors import ClosedError, MisuseError
+from smtspool.errors import ClosedError, InfrastructureError, MisuseError
 from smtspool.query import Query, Status, parse_smt2
+from smtspool.solve import Generation
 from smtspool.solve.cancellation import Cancellation, CancelReason
 from smtspool.solve.persistent import PersistentSolver, Recycle
 from tests.solve.gates import Gates, Thread, gates
@@ -412,3 +413,24 @@ def test_close_is_bounded_when_a_caller_cannot_leave(seen: Gates) -> None:
         gate.open()
         assert is_cancelled(request.result(), "closed")
         assert not server.spawned[0].valid, "the straggler cleans up behind itself"
+
+
+class _NoHelpers(ScriptedServer):
+    """A machine that has no process to give."""
+
+    def spawn(self, deadline: float) -> Generation:
+        raise InfrastructureError("no process")
+
+
+def test_without_a_helper_it_raises_unless_it_was_cancelled_before_it_settled(seen: Gates) -> None:
+    with _NoHelpers("z3") as server:
+        solver = PersistentSolver(server)
+        with pytest.raises(InfrastructureError, match="no process"):
+            ask(solver)
+        gate = seen.at("Settle", attempt="late")
+        late = Thread(ask, solver, B, attempt_id="late")
+        gate.reached()
+        assert solver.cancel(B.id, CancelReason.LOST_RACE)
+        gate.open()
+        assert is_cancelled(late.result(), "lost-race")
+        assert solver.close()

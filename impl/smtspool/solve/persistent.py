@@ -61,6 +61,7 @@ class _Registration:
     keep: bool = False  # the generation may serve the next request: nothing is in doubt
     reply: Reply | None = None
     failure: GenerationFailed | None = None
+    trouble: InfrastructureError | None = None  # the machine gave no helper
 
 
 class PersistentSolver:
@@ -213,10 +214,10 @@ class PersistentSolver:
                     self._generation, self._served = generation, 0
                     me.generation = generation.number
                 step.outcome = f"generation {generation.number}"
-        except InfrastructureError:
+        except InfrastructureError as error:
+            me.trouble = error  # raised once Settle has decided that nobody cancelled it
             with self._state:
-                if not self._is_over(me):
-                    raise
+                self._is_over(me)
             return None
         return generation
 
@@ -346,8 +347,10 @@ class PersistentSolver:
             status = Status.ERROR
             parts = (failure.kind.value, str(failure), failure.exit, failure.stderr.strip())
             reason = ": ".join(filter(None, parts))
+        elif me.trouble is not None:
+            raise me.trouble
         else:
-            raise AssertionError("a request ends with a reply, a failure or a reason")
+            raise AssertionError("a request ends with a reply, a failure, trouble or a reason")
         attempt = Attempt(
             attempt_id=me.attempt_id,
             engine=self.engine,
