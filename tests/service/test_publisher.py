@@ -176,3 +176,16 @@ def test_export_copies_what_the_folder_does_not_have(
     assert export_inputs(campaign, target) == 1
     assert export_inputs(campaign, target) == 0
     assert [path.read_bytes() for path in target.iterdir()] == [b"A*"]
+
+
+def test_a_value_that_is_no_byte_becomes_a_dead_letter_and_holds_up_nobody(
+    campaign: Campaign, store: Store, publisher: Publisher
+) -> None:
+    asked = parse_envelope(witnessed(7))
+    answer(store, asked, Answer(Status.SAT, {"b": "(bvadd #x07 #x00)"}, engine="odd", verified_by="z3"))
+    other = answer_witnessed(store)
+    for _ in range(3):
+        assert publisher.step() == 0
+    assert [path.stem for path in results(campaign)] == [other]
+    counts = store.counts()
+    assert (counts.publications_due, counts.publications_dead) == (0, 1)

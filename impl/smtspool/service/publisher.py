@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from smtspool.errors import AdmissionError
 from smtspool.files import Directory, FileLock, is_temporary, read_stable, write_durable
 from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
@@ -117,17 +118,17 @@ class Publisher:
                 log.warning("query %s: cannot publish: %s", publication.query.id, failure)
                 store.publication_failed(publication.id, str(failure))
 
-    def _write(self, results: Directory, inputs: Directory, publication: Publication) -> OSError | None:
+    def _write(self, results: Directory, inputs: Directory, publication: Publication) -> Exception | None:
         """Write the files of one result; why that failed, if it did."""
-        document = json.dumps(result_document(publication), indent=1).encode() + b"\n"
-        new_input = _new_input(publication)
         try:
+            document = json.dumps(result_document(publication), indent=1).encode() + b"\n"
+            new_input = _new_input(publication)
             if new_input:
                 # AFL++ reads every file of a foreign directory whose name does not start with a dot.
                 name = f"id:{publication.id:06},query:{publication.query.id[:16]}"
                 write_durable(inputs, name, new_input, sync=False)
             write_durable(results, f"{publication.query.id}.json", document, sync=False)
-        except OSError as error:
+        except (OSError, AdmissionError) as error:  # the latter: a value of the model is no byte
             return error
         return None
 
