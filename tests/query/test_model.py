@@ -69,6 +69,8 @@ class TestScript:
             ") (",
             "b",
             "(bvadd b #x00)",
+            "(bvadd #x01 #x00)",
+            "(let ((x #x00)) x)",
             "nowhere",
             "|",
             '"text"',

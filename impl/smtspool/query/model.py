@@ -27,7 +27,7 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
 
     With ``model`` every declared symbol is defined as its value there, so ``sat`` says that the model
     satisfies the query. The model may come from a lying engine: a value that is not exactly one closed
-    term raises ``AdmissionError``, and so does a missing one.
+    term, and of a bit-vector or Bool one literal, raises ``AdmissionError``, and so does a missing one.
     """
     declarations = query.declarations
     if model is not None:
@@ -141,6 +141,8 @@ def _definition(query: Query, symbol: Symbol, model: Mapping[str, str]) -> str:
     if not symbol.params and _LITERAL.fullmatch(value) is not None:
         return f"{head} {value})"
     limits = Limits()
+    if not symbol.params and not symbol.sort.startswith("(Array ") and len(tokenize(value, limits)) != 1:
+        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is not a literal")
     tokens = tokenize(value if symbol.params else f"{head} {value})", limits)
     levels = depths(tokens, limits)
     if tokens[:2] != ["(", "define-fun"] or not one_term(tokens, levels, 0, len(tokens)):
