@@ -123,6 +123,12 @@ def test_a_wrong_model_convinces_no_engine(generation):
     assert check(generation, query, {"x": "#x0a"}) is Status.UNSAT
 
 
+def test_a_check_that_rewriting_does_not_settle_is_solved(generation):
+    open_ended = "(set-logic QF_BV)(declare-fun x () (_ BitVec 8))(assert (= (bvmul x x) #x51))"
+    request = Request(next(_attempts), Op.CHECK, script=open_ended)
+    assert generation.exchange(request, soon()).status is Status.SAT
+
+
 @pytest.mark.parametrize("text", UNSATISFIABLE.values(), ids=UNSATISFIABLE)
 def test_unsat(generation, text):
     (query,) = parse_smt2(text)

@@ -237,8 +237,9 @@ def test_a_dead_fork_server_takes_its_helpers_and_is_replaced():
 
 def test_a_dead_spare_is_not_handed_out():
     with no_trace(), ForkServer(EngineSpec("bitwuzla")) as server:
-        server.spawn(soon()).retire("")
-        assert eventually(lambda: len(descendants(server.pid)) == 1)
+        first = server.spawn(soon())
+        first.retire("")
+        assert eventually(lambda: len(descendants(server.pid)) == 1 and gone(first.pid))
         (spare,) = descendants(server.pid)
         os.kill(spare, signal.SIGKILL)
         assert eventually(lambda: gone(spare))

@@ -160,11 +160,14 @@ class Host:
         if request["stacked"]:
             return self._solve_on_stack(request)
         self._drop()
+        closed = request["script"].rstrip().removesuffix("(check-sat)")
+        if op is Op.CHECK and (status := self._engine.evaluate(closed)) is not None:
+            return _Verdict(status)
         levels = [_Level(*level) for level in request["levels"]]
         session = self._engine.open(incremental=False)
         try:
             if op is Op.CHECK:
-                session.load(request["script"].rstrip().removesuffix("(check-sat)"))
+                session.load(closed)
             else:
                 session.load("".join((f"(set-logic {request['logic']})", *(level.text for level in levels))))
             return _conclude(session, request, _declared(levels))

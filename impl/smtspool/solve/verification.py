@@ -10,17 +10,21 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smtspool.errors import AdmissionError, InfrastructureError
-from smtspool.query import Query, Status
+from smtspool.query import Attempt, Query, Status
 
 from .cancellation import Cancellation, CancelReason
 from .persistent import PersistentSolver
 
 __all__ = ["NOBODY_KNOWS", "Verdict", "Verifier"]
 
+_USUAL_MS: Mapping[str, float] = {"bitwuzla": 0.8, "z3": 1.0, "cvc5": 3.0}  # a warm check of a SAGE model
+_STRANGER_MS = 5.0  # an engine nobody measured
 _SMOOTHING = 0.1  # weight of the newest check in an engine's mean cost
+_FORGETTING = 0.01  # what a check elsewhere takes an engine back towards its usual cost: it is tried again
 
 
 class Verdict(NamedTuple):
@@ -36,6 +40,24 @@ class Verdict(NamedTuple):
 NOBODY_KNOWS = Verdict(None, None)
 
 
+@dataclass(slots=True)
+class _Cost:
+    """What a check by one engine costs, milliseconds."""
+
+    usual_ms: float
+    ms: float = field(init=False)
+    generation: int = 0  # of the latest check
+
+    def __post_init__(self) -> None:
+        self.ms = self.usual_ms
+
+    def add(self, check: Attempt) -> None:
+        """Count a check, unless it is the first of its helper, which pays for the helper too."""
+        if check.generation == self.generation:
+            self.ms += _SMOOTHING * (check.elapsed_ms - self.ms)
+        self.generation = check.generation
+
+
 class Verifier:
     """Checks models on one lane per engine, the cheapest first. Thread-safe; the lanes are its own."""
 
@@ -49,8 +71,7 @@ class Verifier:
         self._lanes = {lane.engine: lane for lane in lanes}
         self._takes = takes
         self._clock = clock
-        self._cost_ms = {lane.engine: 5.0 for lane in lanes}
-        self._cost_ms.update({"bitwuzla": 1.0} if "bitwuzla" in self._lanes else {})
+        self._costs = {lane.engine: _Cost(_USUAL_MS.get(lane.engine, _STRANGER_MS)) for lane in lanes}
         self._numbers = itertools.count(1)
 
     def verify(
@@ -69,7 +90,7 @@ class Verifier:
         """
         trouble: InfrastructureError | None = None
         able = [one for one in self._lanes if one not in exclude and self._takes(one, query.logic)]
-        able.sort(key=self._cost_ms.__getitem__)
+        able.sort(key=lambda engine: self._costs[engine].ms)
         for left, engine in zip(range(len(able), 0, -1), able, strict=True):
             now = self._clock()
             try:
@@ -86,13 +107,20 @@ class Verifier:
                 trouble = error
                 continue
             if answer.status.definite:
-                self._cost_ms[engine] += _SMOOTHING * (answer.elapsed_ms - self._cost_ms[engine])
+                self._learn(answer.attempts[0])
                 return Verdict(answer.status is Status.SAT, engine)
             if answer.attempts[0].cancel_reason not in (None, CancelReason.DEADLINE):
                 return NOBODY_KNOWS
         if trouble is not None:
             raise trouble
         return NOBODY_KNOWS
+
+    def _learn(self, check: Attempt) -> None:
+        for engine, cost in self._costs.items():
+            if engine == check.engine:
+                cost.add(check)
+            else:
+                cost.ms += _FORGETTING * (cost.usual_ms - cost.ms)
 
     def cancel(self, query_id: str, reason: CancelReason) -> bool:
         """Cancel the checks of models for ``query_id``; True if there was one."""

@@ -53,3 +53,7 @@ class Engine(Protocol):
 
     def open(self, *, incremental: bool) -> Session:
         """A session that has options and no logic yet."""
+
+    def evaluate(self, closed: str) -> Status | None:
+        """What assertions without free symbols come to, by rewriting alone; None if that does not tell."""
+        return None

@@ -13,7 +13,7 @@ from bitwuzla import BitwuzlaException, Kind, Option, Result
 from smtspool.query import Status
 
 from ..spec import EngineSpec
-from .base import EngineError, Wanted
+from .base import Engine, EngineError, Wanted
 
 __all__ = ["BitwuzlaEngine"]
 
@@ -21,7 +21,7 @@ _STATUS = {Result.SAT: Status.SAT, Result.UNSAT: Status.UNSAT, Result.UNKNOWN: S
 _VARIABLE = re.compile(r"@bzla\.var_[0-9]+")
 
 
-class BitwuzlaEngine:
+class BitwuzlaEngine(Engine):
     def __init__(self, spec: EngineSpec) -> None:
         self._options = [f"--{key.removeprefix(':')}={value}" for key, value in spec.options]
 

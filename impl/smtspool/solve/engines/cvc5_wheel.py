@@ -5,13 +5,13 @@ from __future__ import annotations
 import cvc5
 
 from ..spec import EngineSpec
-from .base import EngineError
+from .base import Engine, EngineError
 from .text import TextSession
 
 __all__ = ["Cvc5Engine"]
 
 
-class Cvc5Engine:
+class Cvc5Engine(Engine):
     def __init__(self, spec: EngineSpec) -> None:
         self._options = tuple((key.removeprefix(":"), value) for key, value in spec.options)
 

@@ -16,7 +16,7 @@ from smtspool.query import Status
 
 from ..processes import Children, die_with_parent
 from ..spec import EngineSpec
-from .base import EngineError, Session, Wanted
+from .base import Engine, EngineError, Session, Wanted
 from .sexpr import items
 from .text import TextSession, definitions, hexadecimal
 
@@ -27,7 +27,7 @@ _COMPLAINT = 500  # characters quoted of what an engine printed
 _OUTPUT = 64 << 20  # bytes that one answer may have
 
 
-class External:
+class External(Engine):
     """Starts the command for each session; an interactive one ahead of need."""
 
     def __init__(self, spec: EngineSpec) -> None:

@@ -3,24 +3,56 @@
 from __future__ import annotations
 
 import z3
-from z3.z3core import Z3_eval_smtlib2_string
+from z3.z3core import (
+    Z3_ast_vector_dec_ref,
+    Z3_ast_vector_get,
+    Z3_ast_vector_inc_ref,
+    Z3_ast_vector_size,
+    Z3_eval_smtlib2_string,
+    Z3_get_bool_value,
+    Z3_parse_smtlib2_string,
+    Z3_simplify,
+)
+
+from smtspool.query import Status
 
 from ..spec import EngineSpec
-from .base import EngineError
+from .base import Engine, EngineError
 from .text import TextSession
 
 __all__ = ["Z3Engine"]
 
 
-class Z3Engine:
+class Z3Engine(Engine):
     """One context for the life of the process: ``(reset)`` costs 0.5 ms, a new context 5 ms."""
 
     def __init__(self, spec: EngineSpec) -> None:
         self._context = z3.Context()
+        self._evaluation = z3.Context()  # of its own: a parser keeps no scopes, and disturbs none
         self._options = "".join(f"(set-option {key} {value})" for key, value in spec.options)
 
     def open(self, *, incremental: bool) -> Z3Session:
         return Z3Session(self._context, f"(reset)(set-option :produce-models true){self._options}")
+
+    def evaluate(self, closed: str) -> Status | None:
+        """Without the wrappers' objects: 0.4 ms of CPU time where ``check-sat`` takes 1."""
+        context = self._evaluation.ref()
+        try:
+            assertions = Z3_parse_smtlib2_string(context, closed, 0, None, None, 0, None, None)
+            Z3_ast_vector_inc_ref(context, assertions)
+            try:
+                terms = (
+                    Z3_ast_vector_get(context, assertions, at)
+                    for at in range(Z3_ast_vector_size(context, assertions))
+                )
+                truths = {Z3_get_bool_value(context, Z3_simplify(context, term)) for term in terms}
+            finally:
+                Z3_ast_vector_dec_ref(context, assertions)
+        except z3.Z3Exception as error:
+            raise EngineError(str(error)) from error
+        if z3.Z3_L_FALSE in truths:
+            return Status.UNSAT
+        return Status.SAT if truths == {z3.Z3_L_TRUE} else None
 
 
 class Z3Session(TextSession):
