@@ -42,6 +42,9 @@ class Exit(IntEnum):
     INFRASTRUCTURE = 74
 
 
+# How often `results --follow` looks for more.
+FOLLOW_SECONDS = 0.5
+
 app = typer.Typer(
     help="A durable, crash-safe SMT query service for parallel symbolic execution.",
     epilog=EXIT_CODES,
@@ -269,7 +272,7 @@ def results(
         return
     found = 0
     with Store.open(campaign.store) as store:
-        table = printing.Results(as_json)
+        table = printing.Results(as_json=as_json, endless=follow)
         last = 0
         while True:
             for result in store.results(last):
@@ -279,7 +282,7 @@ def results(
                     table.add(result)
             if not follow:
                 break
-            time.sleep(0.5)
+            time.sleep(FOLLOW_SECONDS)
         table.end()
     if query is not None and not found:
         raise MisuseError(f"no answered query whose id starts with {query!r}")

@@ -62,11 +62,15 @@ def _complain(script: str, what: str | None) -> None:
 
 
 class Results:
-    """Results as lines at once (JSON, or fields with tabs), or on a terminal as one table at the end."""
+    """Results as lines at once (JSON, or fields with tabs), or on a terminal as one table at the end.
 
-    def __init__(self, as_json: bool) -> None:
+    A list that has no end (``endless``) is lines on a terminal too.
+    """
+
+    def __init__(self, *, as_json: bool, endless: bool) -> None:
         self._as_json = as_json
         self._console = Console()
+        self._tabular = self._console.is_terminal and not endless
         self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
 
     def add(self, result: Result) -> None:
@@ -84,7 +88,7 @@ class Results:
             f"{answer.elapsed_ms:.1f}",
             reason,
         )
-        if self._console.is_terminal:
+        if self._tabular:
             self._table.add_row(*cells)
         else:
             # A reason may quote what a helper printed; a row stays one line of six fields.

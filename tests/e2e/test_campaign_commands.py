@@ -212,6 +212,15 @@ def test_no_color_is_obeyed_on_a_terminal(place: Place) -> None:
         assert not colours.search(terminal.shown())
 
 
+def test_followed_results_appear_on_a_terminal_as_they_arrive(place: Place) -> None:
+    place.create(("a.smt2", equation(1)))
+    place.run("serve", place.root, "--once")
+    with on_a_terminal(place, "results", place.root, "--follow") as terminal:
+        until(lambda: query(1).id[:16] in terminal.shown(), "the answer")
+        terminal.child.send_signal(signal.SIGINT)
+        assert terminal.wait() == 130
+
+
 def test_the_live_screen_is_left_as_it_was_entered(place: Place) -> None:
     place.create(("a.smt2", equation(1)))
     with on_a_terminal(place, "status", place.root, "--interval", "0.1") as terminal:
