@@ -26,6 +26,12 @@ def test_text_lines_say_when_how_bad_and_who(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err.rstrip().endswith("WARNING MainThread: disk full")
 
 
+def test_text_lines_are_lines_that_a_terminal_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr("text", logging.INFO)
+    LOGGER.warning("engine %s", "a\nb\x1b[31m\udcff é")
+    assert capsys.readouterr().err.endswith("engine a\\nb\\x1b[31m\\udcff é\n")
+
+
 def test_json_lines_carry_the_query_and_its_attempts(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr("json", logging.DEBUG)
     LOGGER.debug("solved", extra={"query": "3f2a", "attempts": [{"attempt": "race-1", "generation": 2}]})

@@ -58,3 +58,8 @@ def test_the_screen_shows_rates_between_two_looks(campaign: Campaign, store: Sto
     text = shown(later, before)
     assert "30 (15.0/s)" in line(text, "queries answered")
     assert "z3 4 3 0 2.5" in line(text, "z3")
+
+
+def test_a_name_is_shown_and_not_obeyed(campaign: Campaign, store: Store) -> None:
+    odd = replace(snapshot(campaign, store), campaign="/a[/red]b\x1b[2J\n\udcff")
+    assert r"/a[/red]b\x1b[2J\n\udcff" in shown(odd)

@@ -3,7 +3,7 @@
 from .campaign import Campaign
 from .config import Settings, Source, default_toml, load
 from .demo import run_demo
-from .logs import log_to_stderr
+from .logs import log_to_stderr, plain
 from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
 from .publisher import export_inputs, result_document
@@ -26,6 +26,7 @@ __all__ = [
     "exposed",
     "load",
     "log_to_stderr",
+    "plain",
     "result_document",
     "run_demo",
     "run_until_signalled",

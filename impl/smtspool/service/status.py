@@ -13,11 +13,13 @@ from rich.columns import Columns
 from rich.console import Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
+from rich.text import Text
 
 from smtspool.spool import Spool
 from smtspool.store import Counts, Store
 
 from .campaign import Campaign
+from .logs import plain
 
 __all__ = ["Snapshot", "screen", "snapshot"]
 
@@ -57,7 +59,7 @@ def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
             Columns([_progress(now, before), _answers(now)], expand=True),
             Columns([_engines(now), _trouble(now)], expand=True),
         ),
-        title=f"smtspool · {now.campaign}",
+        title=Text(f"smtspool · {plain(now.campaign)}"),
         subtitle=time.strftime("%H:%M:%S", time.localtime(now.taken)),
     )
 
