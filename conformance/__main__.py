@@ -1,7 +1,8 @@
 """``python -m conformance``: every protocol, in one table.
 
 ``python -m conformance models [--pin]`` runs TLC on everything in ``models/manifest.toml``;
-``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it.
+``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it;
+``python -m conformance trace FILE`` checks a recording of ``smtspool serve --trace``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from rich.table import Table
 
 from conformance.engine.manifest import check_all, load_manifest, pin
 from conformance.engine.replay import Divergence
-from conformance.protocols import NAMES, Report, replay, run
+from conformance.engine.tlc import TlcError
+from conformance.engine.trace import TraceError
+from conformance.protocols import NAMES, PATHS, Report, replay, run
+from conformance.spool_trace import check_file
 
 MANIFEST = Path(__file__).parent.parent / "models" / "manifest.toml"
 
@@ -61,16 +65,39 @@ def run_protocols(console: Console, names: list[str], path: str | None, variant:
     return bad
 
 
+# What `smtspool trace check` ends with, as its other commands do.
+_MISUSE, _FINDINGS, _INFRASTRUCTURE = 2, 5, 74
+
+
+def check_trace(path: Path) -> int:
+    """Say whether the model explains a recording: 0; 5 if it does not; 2 if it is no whole recording."""
+    try:
+        checked = check_file(path)
+    except TraceError as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return _MISUSE
+    except (OSError, TlcError) as error:
+        print(error, file=sys.stderr)
+        return _INFRASTRUCTURE
+    print(f"{path}: {checked.text}")
+    return 0 if checked.accepted else _FINDINGS
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 only when everything that is required was done and came out right."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", *NAMES])
+    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", "trace", *NAMES, *PATHS])
+    parser.add_argument("file", nargs="?", type=Path, help="trace: the recording")
     parser.add_argument(
         "--pin", action="store_true", help="models: write the results of today into the manifest"
     )
     parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
     parser.add_argument("--variant", type=int, default=0, help="with --path: the variant of the tour")
     chosen = parser.parse_args(arguments)
+    if (chosen.what == "trace") != (chosen.file is not None):
+        parser.error("trace takes a FILE, and nothing else does")
+    if chosen.what == "trace":
+        return check_trace(chosen.file)
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
         if chosen.what == "models":

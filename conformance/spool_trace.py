@@ -2,20 +2,25 @@
 
 A recording does not say what producers did. What a line needs of them is read from the lines behind it: the
 content with which a file is opened is what its ``Verify`` found, and a file is published at the latest when
-it is first listed by a pass that opens it.
+it is first listed by a pass that opens it. A name that is opened again after it was settled is another file.
+
+A recording of the service does not say either what a batch holds, nor who was killed, nor when a process
+began; :func:`check_file` leaves these open. It must hold all consumers of one spool since the host was
+started, and a pass that ends outside its steps (a folder that cannot be synced) is not explained.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conformance.engine.trace import Recorded, Trace, TraceError, Verdict, needs, read, validate
 from conformance.engine.values import Value, function
 from conformance.spool import MODULE
 
-__all__ = ["SCHEMA", "check", "damage", "explain", "lines_of", "prepare"]
+__all__ = ["SCHEMA", "Checked", "check", "check_file", "damage", "explain", "lines_of", "prepare"]
 
 SCHEMA = "smtspool-trace-v1"
 ACTIONS = {"TryLock", "List", "Open", "Verify", "Commit", "WriteSidecar", "Move", "Release", "Start", "Crash"}
@@ -30,39 +35,108 @@ NEXT = {
     "Release": "List",
 }
 OTHER = {"Acquire": "Busy", "Busy": "Acquire", "good": "bad", "bad": "good", "moved": "replaced"}
+SETTLED = {("Move", "moved"), ("Move", "gone"), ("Open", "gone")}
 _TRACE = MODULE.with_name("TraceSpoolAdmission.tla")
 
 
 def lines_of(text: str) -> list[Recorded]:
-    """The lines of the protocol in a recording; other actions of the service are other models' business."""
-    lines = [line for line in read(text, schema=SCHEMA) if line.action in ACTIONS]
+    """The lines of the protocol in a recording; other actions of the service are other models' business, and
+    only those of this one have a consumer."""
+    lines = []
+    for line in read(text, schema=SCHEMA):
+        if line.action in ("Start", "Crash") or "consumer" in line.params:
+            if line.action not in ACTIONS:
+                raise TraceError(f"line {line.number}: spool admission has no action {line.action}")
+            lines.append(line)
     if not lines:
         raise TraceError("the recording has no step of spool admission")
     return lines
 
 
-def prepare(lines: Sequence[Recorded]) -> Trace:
+def unbound(lines: Sequence[Recorded]) -> list[Recorded]:
+    """The recording of a service: any process may have begun long before its first line, and may have been
+    killed at any time after its last."""
+    first: set[str] = set()
+    opened = []
+    for line in lines:
+        opened.append(line if line.who in first else replace(line, begun=-math.inf))
+        first.add(line.who)
+    last = {line.who: line for line in lines}
+    return opened + [
+        Recorded(0, line.who, line.sequence + 1, math.inf, "Crash", {}, None, None) for line in last.values()
+    ]
+
+
+File = tuple[str, int]  # a name, and how many files of that name were settled before
+
+
+def _files(lines: Sequence[Recorded]) -> list[File | None]:
+    """The file of each line."""
+    times: dict[str, int] = {}
+    settled: set[str] = set()
+    found: list[File | None] = []
+    for line in lines:
+        if "file" not in line.params:
+            found.append(None)
+            continue
+        name = str(line.params["file"])
+        if line.action == "Open" and name in settled:
+            settled.remove(name)
+            times[name] = times.get(name, 0) + 1
+        if (line.action, line.outcome) in SETTLED:
+            settled.add(name)
+        found.append((name, times.get(name, 0)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A recording as TLC takes it: the lines by process, under the names c1, c2, ... and f1, f2, ..."""
+
+    trace: Trace
+    who: Mapping[str, str]  # c1 -> process
+    names: Mapping[str, str]  # f1 -> name of the file
+
+
+def prepare(lines: Sequence[Recorded]) -> Prepared:
     """The lines by process, each with what it needs: other lines, files, contents."""
+    # TLC's states are as wide as there are names, so each recording numbers its own from one.
+    who = {who: f"c{n}" for n, who in enumerate(dict.fromkeys(line.who for line in lines), 1)}
+    files = _files(lines)
+    short = {file: f"f{n}" for n, file in enumerate(sorted({f for f in files if f is not None}), 1)}
+    now = {name: short[name, 0] for name, times in short if times == 0}
     verdicts = _verdicts(lines)
-    news = _news(lines, verdicts)
+    news = _news(lines, files, verdicts)
     trace: dict[str, list[Value]] = {}
-    for index, (line, needed) in enumerate(zip(lines, needs(lines), strict=True)):
-        outcome = line.outcome or ""
-        if line.error is not None and line.action in ("Commit", "Move"):
-            outcome = "failed"
-        elif line.error is not None:
-            outcome = f"raised {line.error}"
+    begins: set[str] = set()
+    for index, (line, file, needed) in enumerate(zip(lines, files, needs(lines), strict=True)):
+        if file is not None:
+            now[file[0]] = short[file]
         record: dict[Value, Value] = {
             "name": line.action,
-            "outcome": outcome,
-            "file": str(line.params.get("file", "")),
-            "files": tuple(str(name) for name in line.params.get("files", ())),
+            "outcome": _outcome(line),
+            "file": "" if file is None else short[file],
+            "files": tuple(now.get(str(name), "unknown") for name in line.params.get("files", ())),
             "content": verdicts.get(index, "any"),
-            "news": frozenset(function({"file": f, "content": k}) for f, k in news.get(index, {}).items()),
-            "needs": function(needed),
+            "begins": line.who in begins,
+            "news": frozenset(
+                function({"file": short[f], "content": k}) for f, k in news.get(index, {}).items()
+            ),
+            "needs": function({who[other]: count for other, count in needed.items()}),
         }
-        trace.setdefault(line.who, []).append(function(record))
-    return trace
+        (begins.add if line.action == "List" else begins.discard)(line.who)
+        trace.setdefault(who[line.who], []).append(function(record))
+    return Prepared(
+        trace,
+        {number: name for name, number in who.items()},
+        {number: name for (name, _), number in short.items()},
+    )
+
+
+def _outcome(line: Recorded) -> str:
+    if line.error is not None and line.outcome is None:
+        return "failed"
+    return line.outcome or ""
 
 
 def _verdicts(lines: Sequence[Recorded]) -> dict[int, str]:
@@ -77,74 +151,92 @@ def _verdicts(lines: Sequence[Recorded]) -> dict[int, str]:
     return found
 
 
-def _news(lines: Sequence[Recorded], verdicts: Mapping[int, str]) -> dict[int, dict[str, str]]:
+def _news(
+    lines: Sequence[Recorded], files: Sequence[File | None], verdicts: Mapping[int, str]
+) -> dict[int, dict[File, str]]:
     """For each List: the files that the pass is the first to open, with their contents."""
     listed: dict[str, int] = {}
-    known: set[str] = set()
-    found: dict[int, dict[str, str]] = {}
-    for index, line in enumerate(lines):
+    known: set[File] = set()
+    found: dict[int, dict[File, str]] = {}
+    for index, (line, file) in enumerate(zip(lines, files, strict=True)):
         if line.action == "List":
             listed[line.who] = index
-        elif line.action == "Open" and "file" in line.params and line.who in listed:
-            file = str(line.params["file"])
-            if file in known:
-                continue
+        elif line.action == "Open" and file is not None and file not in known and line.who in listed:
             known.add(file)
             content = verdicts.get(index, "any")
             found.setdefault(listed[line.who], {})[file] = "g" if content == "any" else content
     return found
 
 
-def check(recordings: Sequence[Sequence[Recorded]], *, batch: int) -> list[Verdict]:
-    """Validate recordings with TLC, all in one run. ``batch`` is the service's batch size."""
-    files = sorted(
-        {str(line.params["file"]) for lines in recordings for line in lines if "file" in line.params}
-    )
+def check(
+    recordings: Sequence[Sequence[Recorded]], *, batch: int | None, timeout_s: float = 120.0
+) -> list[Verdict]:
+    """Validate recordings with TLC, all in one run. ``batch`` is the number of files in a full batch; None
+    where nobody knows what ended a batch, or a pass."""
+    prepared = [prepare(lines) for lines in recordings]
+    most = max(len(one.names) for one in prepared)
     constants: dict[str, Value] = {
-        "Names": tuple(files),
+        "Names": tuple(f"f{number}" for number in range(1, most + 1)),
         "Good": frozenset({"g"}),
         "Bad": frozenset({"bad"}),
         "Torn": "torn",
         "Nothing": "nothing",
         "Nobody": "nobody",
-        "BatchLimit": batch,
+        "BatchLimit": batch or most + 1,
+        "Early": batch is None,
     }
-    # TLC's states are as wide as there are names, so each recording numbers its processes from one.
-    names = [
-        {who: f"c{n}" for n, who in enumerate(dict.fromkeys(line.who for line in r), 1)} for r in recordings
-    ]
-    traces = [
-        prepare([replace(line, who=known[line.who]) for line in r])
-        for r, known in zip(recordings, names, strict=True)
-    ]
-    return [
-        replace(
-            verdict,
-            at={who: verdict.at[short] for who, short in known.items()},
-            standing={who: verdict.standing[short] for who, short in known.items()},
-        )
-        for verdict, known in zip(validate(_TRACE, traces, constants), names, strict=True)
-    ]
+    verdicts = validate(_TRACE, [one.trace for one in prepared], constants, timeout_s=timeout_s)
+    return [_in_full(one, verdict) for one, verdict in zip(prepared, verdicts, strict=True)]
+
+
+def _in_full(prepared: Prepared, verdict: Verdict) -> Verdict:
+    """The verdict with the names of the recording."""
+    enabled: dict[str, Value] = {}
+    for short, who in prepared.who.items():
+        steps = verdict.enabled[short]
+        assert isinstance(steps, frozenset)
+        texts = [[str(part) for part in step] for step in steps if isinstance(step, tuple)]
+        enabled[who] = " or ".join(sorted(f"{name} {prepared.names.get(f, f)}".strip() for name, f in texts))
+    return replace(
+        verdict, at={who: verdict.at[short] for short, who in prepared.who.items()}, enabled=enabled
+    )
 
 
 def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
     """The first lines that no step of the model explains, and what it would allow instead."""
     if verdict.accepted:
-        return f"{verdict.lines} lines, all explained"
+        return f"{sum(line.number > 0 for line in lines)} lines, all explained"
     seen: dict[str, int] = {}
     stuck = []
     for line in lines:
         seen[line.who] = seen.get(line.who, 0) + 1
-        if seen[line.who] == verdict.at.get(line.who, 0) + 1:
+        if line.number and seen[line.who] == verdict.at.get(line.who, 0) + 1:
+            told = {key: value for key, value in line.params.items() if key != "consumer"}
             went = f" -> {line.error or line.outcome}" if line.error or line.outcome else ""
             stuck.append(
-                f"  line {line.number}: {line.who} {line.action} {dict(line.params)}{went}; "
-                f"the model has it at {verdict.standing.get(line.who)!r}"
+                f"  line {line.number}: {line.who} {line.action} {told or ''}{went}\n"
+                f"    enabled there: {verdict.enabled[line.who]}"
             )
     return (
-        f"{verdict.explained} of {verdict.lines} lines are explained, none of these is next:\n"
-        + "\n".join(stuck)
+        f"{verdict.explained} lines are explained; no step of the model explains the next"
+        f"{', which is one of' if len(stuck) > 1 else ''}:\n" + "\n".join(stuck)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of one recording file."""
+
+    accepted: bool
+    text: str
+
+
+def check_file(path: Path) -> Checked:
+    """Check a recording of ``smtspool serve --trace``. Raises :class:`TraceError` when it is no whole
+    recording."""
+    lines = unbound(lines_of(path.read_text()))
+    (verdict,) = check([lines], batch=None, timeout_s=600.0)
+    return Checked(verdict.accepted, explain(lines, verdict))
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
@@ -179,10 +271,3 @@ def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
             wrong = next(name for name in others if name != line.who)
             found[f"{at} is of {wrong}"] = [*before, replace(line, who=wrong), *after]
     return found
-
-
-def main(path: Path, batch: int) -> tuple[bool, str]:
-    """Check one recording file."""
-    lines = lines_of(path.read_text())
-    verdict = check([lines], batch=batch)[0]
-    return verdict.accepted, explain(lines, verdict)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from conformance.engine.trace import TraceError
 from conformance.spool import CONTENTS
 from conformance.spool_stress import BATCH, Stress, stress
-from conformance.spool_trace import check, damage, explain, lines_of
+from conformance.spool_trace import check, check_file, damage, explain, lines_of
+from smtspool.errors import InfrastructureError
+from smtspool.query import Query
 from smtspool.service import traced
 from smtspool.spool import Spool
 from smtspool.store import Store
@@ -39,6 +43,58 @@ def test_a_recording_is_explained_whole(recording: str) -> None:
     lines = lines_of(recording)
     (verdict,) = check([lines], batch=2)
     assert verdict.accepted, explain(lines, verdict)
+
+
+@pytest.fixture
+def troubled(tmp_path: Path) -> Path:
+    """Passes over files that vanish before they are opened and before they are moved, names that come again,
+    a store that fails, and a time budget that is over after every file."""
+    incoming = tmp_path / "spool" / "incoming"
+    with (
+        Spool.open(tmp_path / "spool", create=True) as spool,
+        Store.open(tmp_path / "store", create=True) as store,
+        traced(tmp_path / "trace.ndjson"),
+    ):
+        spool.submit_many([(f"{name}.smt2", CONTENTS["g"]) for name in "abcd"])
+
+        def commit(queries: Sequence[Query]) -> Sequence[bool]:
+            for name in vanishing:
+                (incoming / name).unlink()
+            vanishing.clear()
+            return store.ingest(queries)
+
+        def refuse(queries: Sequence[Query]) -> Sequence[bool]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        vanishing = ["a.smt2", "b.smt2"]
+        spool.scan(commit, consumer="p", budget_s=60.0, batch=1)
+        spool.submit_many([("a.smt2", CONTENTS["bad"]), ("b.smt2", CONTENTS["h"]), ("c.smt2", CONTENTS["g"])])
+        with pytest.raises(InfrastructureError):
+            spool.scan(refuse, consumer="p", budget_s=60.0)
+        for _ in range(3):
+            spool.scan(commit, consumer="p", budget_s=0.0)
+    return tmp_path / "trace.ndjson"
+
+
+def test_what_may_happen_to_a_service_is_explained(troubled: Path) -> None:
+    went = {(line.action, line.outcome, line.error is None) for line in lines_of(troubled.read_text())}
+    assert went >= {("Open", "gone", True), ("Move", "gone", True), ("Commit", None, False)}
+    checked = check_file(troubled)
+    assert checked.accepted, checked.text
+
+
+def test_a_killed_service_and_its_successor_are_explained(recording: str, tmp_path: Path) -> None:
+    head, *lines = recording.splitlines(keepends=True)
+    later = [{**json.loads(line), "pid": 1, "clock": json.loads(line)["clock"] + 1e6} for line in lines]
+    moved = next(index for index, line in enumerate(lines) if '"Move"' in line)
+    file = tmp_path / "killed.ndjson"
+    # The first died before its first Move; the files that it left are opened again.
+    file.write_text(head + "".join(lines[:moved]) + "".join(json.dumps(line) + "\n" for line in later))
+    checked = check_file(file)
+    assert checked.accepted, checked.text
+    # It cannot have died there and moved a file later.
+    file.write_text(head + "".join([*lines[:moved], *lines[moved + 1 :]]))
+    assert not check_file(file).accepted
 
 
 def test_another_batch_size_does_not_explain_it(recording: str) -> None:

@@ -115,12 +115,13 @@ def needs(lines: Sequence[Recorded]) -> list[Mapping[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How far one trace was explained, and where everybody was then."""
+    """How far one trace was explained: ``at`` says how many lines of each process, ``enabled`` what the
+    model would explain next of each."""
 
     lines: int
     explained: int
     at: Mapping[str, int]
-    standing: Mapping[str, str]
+    enabled: Mapping[str, Value]
 
     @property
     def accepted(self) -> bool:
@@ -136,8 +137,8 @@ def validate(
 ) -> list[Verdict]:
     """Check all ``traces`` (who -> lines) in one run of TLC.
 
-    ``module`` defines ``TraceSpec`` and ``Told``, which prints <<"explained", trace, lines, at, pc>> whenever
-    more of a trace is explained.
+    ``module`` defines ``TraceSpec`` and ``Told``, which prints <<"explained", trace, lines, at, enabled>>
+    whenever more of a trace is explained.
     """
     everybody = sorted({who for trace in traces for who in trace})
     data: Value = tuple(function({who: tuple(trace.get(who, ())) for who in everybody}) for trace in traces)
@@ -173,9 +174,9 @@ def validate(
             assert isinstance(text, str)
             value = parse(text)
             assert isinstance(value, tuple)
-            _, index, count, at, pc = value
+            _, index, count, at, enabled = value
             assert isinstance(index, int) and isinstance(count, int)
-            far[index] = Verdict(lengths[index - 1], count, _names(at), _names(pc))
+            far[index] = Verdict(lengths[index - 1], count, _names(at), _names(enabled))
     return [far[index] for index in range(1, len(traces) + 1)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sqlite3
+import subprocess
 import sys
 import time
 import traceback
@@ -28,7 +29,8 @@ from smtspool.store import Counts, Store
 __all__ = ["Exit", "app", "main"]
 
 EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
-or an error; 5 fsck found something; 70 a defect of smtspool; 74 the machine failed us; 128+N signal N."""
+or an error; 5 fsck or trace check found something; 70 a defect of smtspool; 74 the machine failed us;
+128+N signal N."""
 
 
 class Exit(IntEnum):
@@ -52,6 +54,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+traces = typer.Typer(help="Recordings of `serve --trace`.", no_args_is_help=True)
+app.add_typer(traces, name="trace")
 
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Campaign folder, made by: smtspool init DIR")]
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="*.smt2, or *.json envelopes")]
@@ -331,6 +336,25 @@ def fsck(directory: Dir, as_json: Json = False) -> None:
         raise typer.Exit(Exit.FINDINGS)
     if not as_json:
         print("clean")
+
+
+@traces.command(epilog="Example: smtspool trace check t.ndjson")
+def check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written by: smtspool serve --trace FILE")],
+) -> None:
+    """Check a recording against the model of spool admission; exit 5 if the model does not explain it.
+
+    TLC looks for one order of the recorded steps that the model allows; if there is none, the first line
+    that no step explains is named, with what is possible there. Needs the models, so a checkout of smtspool.
+    """
+    checkout = Path(__file__).resolve().parents[2]
+    if not (checkout / "conformance" / "spool_trace.py").is_file():
+        raise MisuseError(
+            "the models are not installed with smtspool: run this in a checkout of its sources, where "
+            "`make` has set up the environment, as .venv/bin/smtspool trace check FILE"
+        )
+    command = [sys.executable, "-m", "conformance", "trace", str(file.resolve())]
+    raise typer.Exit(subprocess.run(command, cwd=checkout, check=False).returncode)
 
 
 @app.command(epilog="Example: smtspool config campaign")
