@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import MisuseError
-from smtspool.store import Fault, Store
+from smtspool.store import Fault, Store, fsck
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
 
 
@@ -104,6 +104,19 @@ def test_fsck_of_a_store_in_use_sees_what_is_committed(sound: Path) -> None:
         assert Store.fsck(sound) == []
         assert contents(sound) == before
         assert store.ingest([query(50)]) == [True]
+
+
+def test_an_owner_that_ends_meanwhile_is_no_finding(sound: Path) -> None:
+    with (
+        Store.open(sound) as store,
+        store.register() as owner,
+        closing(fsck._opened(sound / "index.sqlite3")) as connection,
+    ):
+        connection.execute("BEGIN")
+        findings = fsck._findings(connection, sound)
+        assert connection.execute("SELECT count(*) FROM owners").fetchone() == (1,)
+        owner.close()
+        assert list(findings) == []
 
 
 def test_there_must_be_a_store(directory: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from smtspool.errors import InfrastructureError
 from smtspool.store import Store
 from tests.store.support import UNSAT, query
 
@@ -153,6 +154,42 @@ def test_a_clean_end_puts_leases_back_and_removes_the_lock(store: Store) -> None
     assert store.counts().pending == 3
     assert lock_files(store) == []
     owner.close()
+
+
+def test_a_reaper_that_is_refused_by_the_store_lets_go_of_the_dead(store: Store, start: Start) -> None:
+    process, _ = start()
+    process.kill()
+    process.wait(DEADLINE_S)
+    with Store.open(store.directory, busy_timeout_s=0.01) as impatient:
+        with closing(sqlite3.connect(store.directory / "index.sqlite3", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(InfrastructureError, match="locked"):
+                impatient.reap()
+        assert store.reap() == 3
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["that removes the lock file", "that stops"])
+def test_who_registers_does_not_wait_for_a_reaper(
+    store: Store, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    flock = fcntl.flock
+    reapers: list[int] = []
+
+    def meet_a_reaper(descriptor: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        if ends:
+            store.reap()
+        else:
+            reapers.append(os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR))
+            flock(reapers[0], fcntl.LOCK_EX)
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", meet_a_reaper)
+    with store.register() as owner:
+        for reaper in reapers:
+            os.close(reaper)
+        assert store.reap() == 0
+        assert lock_files(store) == [f"{owner.name.rsplit(':', 1)[1]}.lock"]
 
 
 def test_leftover_lock_files_are_swept_but_not_held_ones(store: Store) -> None:

@@ -14,7 +14,8 @@ import fcntl
 import os
 import secrets
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -38,11 +39,10 @@ class Owner:
     def __init__(self, db: Database, patience: Patience) -> None:
         self._db = db
         self._patience = patience
-        token = secrets.token_hex(16)
         host, boot, pid = _host(), _boot(), os.getpid()
+        self._descriptor: int | None
+        token, self._path, self._descriptor = _fresh_lock(db.directory / OWNERS_NAME)
         self.name = f"{host}:{boot}:{pid}:{token}"
-        self._path = db.directory / OWNERS_NAME / f"{token}.lock"
-        self._descriptor: int | None = _locked(self._path)
         try:
             with db.write() as now:
                 db.connection.execute(
@@ -83,20 +83,20 @@ def reap(db: Database, patience: Patience) -> int:
     with db.read() as connection:
         known = connection.execute("SELECT name, host, boot, token FROM owners").fetchall()
     released = 0
+    this_host, this_boot = _host(), _boot()
     for name, host, boot, token in known:
         path = db.directory / OWNERS_NAME / f"{token}.lock"
-        if boot != _boot():
+        if boot != this_boot:
             # The same host after a reboot: nothing of before is alive. Another host: we cannot know.
-            if host == _host():
+            if host == this_host:
                 released += _bury_committed(db, name, patience)
                 path.unlink(missing_ok=True)
             continue
-        descriptor = _lock_of_dead(path)
-        if descriptor is not None or not path.exists():
-            released += _bury_committed(db, name, patience)
-        if descriptor is not None:
-            path.unlink(missing_ok=True)
-            os.close(descriptor)
+        with _lock_of_dead(path) as dead:
+            if dead or not path.exists():
+                released += _bury_committed(db, name, patience)
+            if dead:
+                path.unlink(missing_ok=True)
     _sweep(db.directory / OWNERS_NAME, {token for *_, token in known})
     return released
 
@@ -105,10 +105,9 @@ def _sweep(folder: Path, registered: set[str]) -> None:
     """Remove lock files of processes that died between creating theirs and registering."""
     for path in folder.glob("*.lock"):
         if path.stem not in registered:
-            descriptor = _lock_of_dead(path)
-            if descriptor is not None:
-                path.unlink(missing_ok=True)
-                os.close(descriptor)
+            with _lock_of_dead(path) as dead:
+                if dead:
+                    path.unlink(missing_ok=True)
 
 
 def _bury_committed(db: Database, name: str, patience: Patience) -> int:
@@ -123,44 +122,50 @@ def _bury(db: Database, now: float, name: str, patience: Patience) -> int:
     return released
 
 
-def _locked(path: Path) -> int:
-    """Create the file and lock it; the file at the path is the one that is locked."""
-    try:
-        while True:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _same_file(descriptor, path):
-                    return descriptor
-            except BaseException:
-                os.close(descriptor)
-                raise
-            # A reaper saw the file before it was locked, took it for a dead owner's and removed it.
-            os.close(descriptor)
-    except OSError as error:
-        raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
+def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
+    """A token that nobody had, its lock file, and the descriptor that holds the lock."""
+    while True:
+        token = secrets.token_hex(16)
+        path = folder / f"{token}.lock"
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if _try_lock(descriptor, path):
+                return token, path, descriptor
+        except OSError as error:
+            raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
+        # A reaper saw the file before it was locked, takes it for a dead owner's and removes it.
 
 
-def _lock_of_dead(path: Path) -> int | None:
-    """Take the lock of an owner that lives no more; None if it lives, or if the file is gone."""
+@contextmanager
+def _lock_of_dead(path: Path) -> Iterator[bool]:
+    """Hold the lock of an owner that lives no more; False if it lives, or if the file is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        dead = _try_lock(descriptor, path)
     except FileNotFoundError:
-        return None
+        dead = False
     except OSError as error:
         raise InfrastructureError(f"cannot see whether an owner lives: {path}: {error.strerror}") from error
     try:
+        yield dead
+    finally:
+        if dead:
+            os.close(descriptor)
+
+
+def _try_lock(descriptor: int, path: Path) -> bool:
+    """Lock the file without waiting. False, and closed, if another has the lock or it is not at the path."""
+    try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        dead = _same_file(descriptor, path)
+        locked = _same_file(descriptor, path)
     except BlockingIOError:
-        dead = False
+        locked = False
     except BaseException:
         os.close(descriptor)
         raise
-    if dead:
-        return descriptor
-    os.close(descriptor)
-    return None
+    if not locked:
+        os.close(descriptor)
+    return locked
 
 
 def _same_file(descriptor: int, path: Path) -> bool:
