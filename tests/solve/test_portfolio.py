@@ -173,8 +173,10 @@ def test_verification_does_not_wait_for_an_engine_that_is_busy_losing(racing: Ra
 def test_a_proved_sat_against_an_unsat_is_a_disagreement(racing: Race, seen: Gates) -> None:
     portfolio = racing(bitwuzla="sat", z3="unsat / sat")
     gate = seen.at("Unregister", solver="z3")
+    held = seen.at("Exchange", solver="bitwuzla")
     race = Thread(portfolio.solve, QUERY, timeout_s=10)
     gate.reached()
+    held.open()
     seen.taken("CancelSolver", solver="z3")  # too late: it has settled on unsat
     gate.open()
     answer = race.result()
