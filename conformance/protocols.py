@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import ClassVar
 
+from conformance import cancellation_run
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
-from conformance.engine.replay import Divergence, Drive, Replay
+from conformance.engine.replay import Divergence, Replay
+from conformance.report import Figures, Kill, Report
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
 from conformance.spool_stress import BATCH as STRESS_BATCH
@@ -23,9 +23,11 @@ from conformance.spool_trace import check, explain, lines_of
 from conformance.spool_walk import BATCH as WALK_BATCH
 from conformance.spool_walk import walk
 
-__all__ = ["CORPUS", "ENTRY", "NAMES", "Kill", "Report", "hunt", "replay", "run"]
+__all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "replay", "run"]
 
-NAMES = ("spool",)
+NAMES = ("spool", "cancellation")
+# What `--path` is about, where a protocol has several graphs.
+PATHS = tuple(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS)
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
 ENTRY = "conformance.spool:consume"
@@ -33,72 +35,14 @@ ENTRY = "conformance.spool:consume"
 _HUNT_TOURS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """What became of a mutant: the detector that saw it first, and what it said; None when it survived."""
-
-    mutant: Mutant
-    detector: str | None
-    message: str
-    seconds: float
-
-    @property
-    def as_wanted(self) -> bool:
-        """Mutants are caught, controls survive."""
-        return (self.detector is None) == self.mutant.control
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The figures of one protocol."""
-
-    COLUMNS: ClassVar[Sequence[str]] = (
-        "protocol",
-        "states",
-        "edges",
-        "refusals",
-        "left out",
-        "steps",
-        "random steps",
-        "traces",
-        "mutants",
-        "seconds",
-    )
-
-    protocol: str
-    drive: Drive
-    random_steps: int
-    traces: int
-    kills: tuple[Kill, ...]
-    seconds: float
-
-    @property
-    def complete(self) -> bool:
-        """True when everything required was driven and every mutant went as it must."""
-        return self.drive.complete and bool(self.kills) and all(kill.as_wanted for kill in self.kills)
-
-    def cells(self) -> list[str]:
-        """One row under :attr:`COLUMNS`."""
-        drive = self.drive
-        mutants = [kill for kill in self.kills if not kill.mutant.control]
-        return [
-            self.protocol,
-            str(len(drive.graph.states)),
-            f"{len(drive.edges)}/{len(drive.graph.edges)}",
-            f"{len(drive.refusals)}/{drive.refusals_required}",
-            str(drive.excluded),
-            str(drive.steps),
-            str(self.random_steps),
-            str(self.traces),
-            f"{sum(kill.as_wanted for kill in mutants)}/{len(mutants)}",
-            f"{self.seconds:.0f}",
-        ]
-
-
 @contextmanager
 def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0) -> Iterator[Replay]:
     """The committed graph of a protocol and fresh systems of today's code, or of a mutant of it."""
-    assert name in NAMES
+    if name in PATHS:
+        with cancellation_run.replay(name.partition("/")[2], patience_s=patience_s) as driven:
+            yield driven
+        return
+    assert name == "spool"
     with Nursery(ENTRY, mutant.to_json() if mutant else "[]") as nursery:
         yield Replay(load(CORPUS), SpoolAdapter(nursery, patience_s=patience_s))
 
@@ -117,6 +61,8 @@ def hunt(name: str, mutant: Mutant) -> Kill:
 
 def run(name: str, *, say: Callable[[str], None]) -> Report:
     """Everything that a protocol requires. Raises :class:`Divergence` when code and model differ."""
+    if name == "cancellation":
+        return cancellation_run.run(say=say, workers=os.cpu_count() or 1)
     started = time.monotonic()
     with replay(name) as whole:
         drive = whole.run(workers=os.cpu_count() or 1)
@@ -139,4 +85,4 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
         for lines, verdict in zip(of_batch, check(of_batch, batch=batch), strict=True):
             if not verdict.accepted:
                 raise Divergence(f"{name}: {explain(lines, verdict)}", "trace")
-    return Report(name, drive, walks.steps, len(traces), tuple(kills), time.monotonic() - started)
+    return Report(name, Figures.of(drive), walks.steps, len(traces), tuple(kills), time.monotonic() - started)

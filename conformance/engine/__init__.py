@@ -7,6 +7,7 @@ The engine knows nothing of the system under test. Its parts, in the order in wh
 * :mod:`.graph`   - the complete labelled state graph, canonical and storable;
 * :mod:`.tours`   - few long paths that take every edge of a graph;
 * :mod:`.gates`   - real threads and processes, released one step at a time, killed at will;
+* :mod:`.stage`   - real threads of this process, released one step at a time;
 * :mod:`.replay`  - a graph driven through a real system: edges, refusals, invariants;
 * :mod:`.walk`    - random walks of the same system beyond the bound of the model;
 * :mod:`.trace`   - recorded runs, checked to be behaviours of the model;

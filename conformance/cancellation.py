@@ -1,0 +1,686 @@
+"""Cancellation: ``models/cancellation`` driven through a real ``PersistentSolver``.
+
+Requests, cancellers and the closer are threads; generations, channels, signals and helper processes are real,
+and the helper answers when it is told. Three things stand in for the environment: a server that forks such
+helpers in place of the fork server, or has none to give; SIGKILL for a helper that crashes; and the clock,
+which is real but for the leaps that let a deadline pass.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from conformance.engine.gates import LEDGER, At, Idle, Passed
+from conformance.engine.module import variables
+from conformance.engine.replay import Divergence, Invariant, Refused, State, gate_of
+from conformance.engine.stage import Moving, Player, Stage, innermost
+from conformance.engine.values import Function, Value, function
+from smtspool.actions import Step, observed_by
+from smtspool.errors import ClosedError, InfrastructureError
+from smtspool.query import Answer, Query, Status, parse_smt2
+from smtspool.solve import (
+    Cancellation,
+    CancelReason,
+    EngineSpec,
+    ForkServer,
+    Generation,
+    HelperLimits,
+    PersistentSolver,
+)
+from smtspool.solve.request import FailureKind
+
+__all__ = ["INVARIANTS", "MODULE", "CancellationAdapter", "CancellationSystem", "Helpers"]
+
+MODULE = Path(__file__).parent.parent / "models" / "cancellation" / "Cancellation.tla"
+VARIABLES = variables(MODULE)
+_HELPER = Path(__file__).with_name("cancellation_helper.py")
+
+NOBODY, NONE, CLOSER = "nobody", "none", "k"
+FAR_S, NEAR_S = 1e7, 1e5  # deadlines that never pass, and those that a leap of the clock makes pass
+
+STEP_OF_GATE = {
+    "Register": "register",
+    "AcquireIO": "acquire",
+    "Admit": "admit",
+    "Spawn": "spawn",
+    "Exchange": "exchange",
+    "Answer": "answer",
+    "Settle": "settle",
+    "Unregister": "unregister",
+}
+UNSETTLED = frozenset(
+    {"acquire", "queued", "admit", "bury", "spawn", "exchange", "asked", "answer", "settle"}
+)
+REGISTERED = UNSETTLED | {"retire", "unregister"}
+
+
+def query_of(letter: str) -> Query:
+    """The query that the model calls ``letter``."""
+    value = ord(letter) - ord("a") + 1
+    (query,) = parse_smt2(
+        f"(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x (_ bv{value} 8)))(check-sat)"
+    )
+    return query
+
+
+# --- the environment ---------------------------------------------------------------------------------
+
+
+class Clock:
+    """Real time, plus leaps."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._ahead
+
+    def leap(self, seconds: float) -> None:
+        """Let time pass."""
+        self._ahead += seconds
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Conditions measure their timeouts with this clock, as the code under test does."""
+        real = threading._time  # type: ignore[attr-defined]
+        threading._time = self  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            threading._time = real  # type: ignore[attr-defined]
+
+
+class Helpers:
+    """One small process that forks helpers; for all systems of this process, one after the other."""
+
+    def __init__(self) -> None:
+        self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-E", str(_HELPER), str(theirs.fileno())], pass_fds=[theirs.fileno()]
+            )
+
+    def __enter__(self) -> Helpers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.close()
+        self._process.wait()
+
+
+class Server:
+    """The fork server's place: real processes behind real generations."""
+
+    def __init__(self, helpers: Helpers, clock: Clock) -> None:
+        self.spec = EngineSpec("told")
+        self.refuses = False
+        self.spawned: list[Generation] = []
+        self._helpers = helpers
+        self._clock = clock
+        self._commands: list[socket.socket] = []
+        self._pidfds: list[int] = []
+
+    def spawn(self, deadline: float) -> Generation:
+        """A helper that waits for a request."""
+        if self.refuses:
+            raise InfrastructureError("the machine has no process to give")
+        with ExitStack() as theirs:
+            ends = []
+            mine = []
+            for _ in range(3):
+                ours, end = socket.socketpair()
+                ends.append(theirs.enter_context(end))
+                mine.append(ours)
+            socket.send_fds(self._helpers.link, [b"fork"], [end.fileno() for end in ends])
+            pid = int(self._helpers.link.recv(64))
+        channel, errors, commands = mine
+        channel.setblocking(False)
+        errors.setblocking(False)
+        self._commands.append(commands)
+        self._pidfds.append(os.pidfd_open(pid))
+        generation = Generation(
+            number=len(self.spawned) + 1,
+            pid=pid,
+            pidfd=os.dup(self._pidfds[-1]),
+            channel=channel,
+            stderr=errors.detach(),
+            limits=HelperLimits(frame=1 << 20),
+            clock=self._clock,
+            wait_exit=partial(self._wait_exit, self._pidfds[-1]),
+        )
+        self.spawned.append(generation)
+        return generation
+
+    @staticmethod
+    def _wait_exit(pidfd: int, deadline: float) -> str | None:
+        return "signal 9" if select.select([pidfd], [], [], 5.0)[0] else None
+
+    def tell(self, number: int, command: str) -> None:
+        """A command for the helper of a generation."""
+        self._commands[number - 1].send(command.encode())
+
+    def kill(self, number: int) -> None:
+        """The helper crashes: as a process does, at once and whatever it does."""
+        signal.pidfd_send_signal(self._pidfds[number - 1], signal.SIGKILL)
+        self.require_dead(number)
+        LEDGER.killed += 1
+
+    def require_dead(self, number: int) -> None:
+        """Raises :class:`Divergence` if the process lives on."""
+        if not self._wait_exit(self._pidfds[number - 1], 0.0):
+            raise Divergence(f"the helper of generation {number} lives on")
+
+    def life(self, generation: Generation) -> str:
+        """What became of it."""
+        if generation.retired_for is not None:
+            return "retired"
+        return "valid" if generation.alive else "broken"
+
+    def close(self) -> None:
+        """End every helper; whoever left one behind has leaked it."""
+        for generation, commands, pidfd in zip(self.spawned, self._commands, self._pidfds, strict=True):
+            generation.retire("over")
+            commands.close()
+            os.close(pidfd)
+
+
+# --- the system --------------------------------------------------------------------------------------
+
+
+class _Seam:
+    """The observer that leads every action to the stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def before(self, step: Step) -> None:
+        self._stage.before(step.name, step.params)
+
+    def after(self, step: Step) -> None:
+        error = None if step.error is None else type(step.error).__name__
+        self._stage.after(step.name, step.params, step.outcome, error)
+
+
+class CancellationSystem:
+    """One solver, its helper, and everybody who uses it."""
+
+    def __init__(
+        self,
+        helpers: Helpers,
+        queries: Mapping[str, str],
+        cancellers: tuple[str, ...],
+        *,
+        racing: frozenset[str] = frozenset(),
+        limited: frozenset[str] = frozenset(),
+        patience_s: float = 10.0,
+    ) -> None:
+        self.requests = tuple(queries)
+        self.cancellers = cancellers
+        self.clock = Clock()
+        self.server = Server(helpers, self.clock)
+        self.solver = PersistentSolver(cast(ForkServer, self.server), clock=self.clock)
+        self.stage = Stage(self._waits, patience_s=patience_s)
+        self.over = Cancellation()
+        self._queries = queries
+        self._ids = {letter: query_of(letter).id for letter in sorted({*queries.values(), "a"})}
+        self._deadlines = {
+            name: self.clock() + (NEAR_S if name in limited else FAR_S) for name in self.requests
+        }
+        self._racing = racing
+        self._settled: set[str] = set()  # those whose Settle was seen
+        self._refused: set[str] = set()  # those that the machine gave no helper
+        self._hit: set[str] = set()  # those that waited for a reply of the generation that a signal hit
+        self._due: set[str] = set()
+        self._last: dict[str, tuple[str, int]] = {}  # request -> (ended, used) once it has left
+        self._closing = ExitStack()
+        self._closing.enter_context(self.clock.installed())
+        self._closing.enter_context(observed_by(_Seam(self.stage)))
+        for name in (*self.requests, *cancellers, CLOSER):
+            self.stage.enter(name)
+        for name in self.requests:
+            self.stage.call(name, partial(self._solve, name))
+
+    def _solve(self, name: str) -> Answer:
+        return self.solver.solve(
+            query_of(self._queries[name]),
+            attempt_id=name,
+            deadline=self._deadlines[name],
+            cancellation=self.over if name in self._racing else None,
+        )
+
+    def close(self) -> None:
+        """End all threads and all helpers."""
+        with self._closing:
+            try:
+                self.stage.close(self._end)
+            finally:
+                self.server.close()
+
+    def _end(self) -> None:
+        """Release even those whom a fault in the code keeps: they are late."""
+        self.solver.close(0.0)
+        self.clock.leap(2 * FAR_S)
+        with self.solver._changed:
+            self.solver._changed.notify_all()
+        for generation in self.server.spawned:
+            generation.signal_kill()
+
+    def _waits(self, player: Player) -> bool:
+        """A thread waits that nobody has woken: on the solver's condition, or for a helper that lives."""
+        frame = innermost(player)
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "wait":
+            return frame.f_locals.get("waiter") in self.solver._changed._waiters  # type: ignore[attr-defined]
+        if frame.f_code.co_name != "_transfer" or player.name not in self.requests:
+            return False
+        generation = self.solver._generation
+        return generation is not None and generation.alive
+
+    # steps
+
+    def perform(self, label: Function) -> None:
+        """Take the step ``label`` for real."""
+        name, by = str(label["name"]), str(label.get("by", ""))
+        if name == "CancelSolver":
+            self.cancel(by, str(label["query"]))
+        elif name == "Close":
+            self.shut()
+        elif name == "CallOff":
+            self.over.cancel(CancelReason.LOST_RACE)
+        elif name == "Reply":
+            self.reply(by, str(label["finding"]))
+        elif name == "Crash":
+            number = label["generation"]
+            assert isinstance(number, int)
+            self.crash(number)
+        elif name == "Expire":
+            self.expire(by)
+        elif name == "FailSpawn":
+            self.fail_spawn(by)
+        else:
+            passed = self.advance(by)
+            if passed.name != name:
+                raise Divergence(f"{by} took {passed.name} where the model takes {label}")
+            went = "refused" if passed.error == "ClosedError" else passed.error or passed.outcome
+            if name == "Register":
+                went = went or "registered"
+            if "outcome" in label and went != label["outcome"]:
+                raise Divergence(f"{name} of {by} went {went} where the model takes {label}")
+            if "outcome" not in label and passed.error is not None:
+                raise Divergence(f"{name} of {by} raised {passed.error}")
+
+    def advance(self, name: str) -> Passed:
+        """Let a thread take the step at whose gate it stands."""
+        at = self.stage.players[name].position
+        if isinstance(at, At) and at.name == "Signal":
+            self._hit |= self._asked(at.params["generation"])
+        passed = self.stage.release(name)
+        if passed.name == "Register" and passed.error is None and name in self._racing and self.over.reason:
+            self._due.add(name)
+        elif passed.name == "Settle":
+            self._settled.add(name)
+        elif passed.name == "Unregister":
+            self._due.discard(name)
+        elif passed.name == "Retire":
+            self.server.require_dead(int(passed.params["generation"]))
+        self._check_results()
+        return passed
+
+    def _check_results(self) -> None:
+        for name, player in self.stage.players.items():
+            if not isinstance(player.position, Idle) or player.call is not None:
+                continue
+            if name in self.requests and name not in self._last:
+                self._last[name] = self._record(name, player)
+            elif name == CLOSER and player.position.result not in (None, True):
+                raise Divergence(f"close returned {player.position.result!r}", "report")
+
+    def _record(self, name: str, player: Player) -> tuple[str, int]:
+        """What is recorded of an attempt, once its call has come back as it must."""
+        assert isinstance(player.position, Idle)
+        answer = player.position.result
+        if answer is None:
+            expected = InfrastructureError if name in self._refused else ClosedError
+            if not isinstance(player.raised, expected):
+                raise Divergence(f"the call of {name} raised {player.raised!r}", "report")
+            return NONE, 0
+        (attempt,) = answer.attempts
+        if attempt.cancelled != (answer.status is Status.UNKNOWN) or attempt.attempt_id != name:
+            raise Divergence(f"the call of {name} came back {answer}", "report")
+        return attempt.cancel_reason or NONE, attempt.generation
+
+    def cancel(self, by: str, letter: str) -> None:
+        """Somebody cancels all requests for a query."""
+        player = self.stage.players[by]
+        if not isinstance(player.position, Idle):
+            raise Refused(f"{by} is busy: {player.position}")
+        meant = {name for name in self.requests if self._queries[name] == letter}
+        should_tell = any(self._pc(name) in REGISTERED for name in meant)
+        self._due |= {name for name in meant if self._pc(name) in UNSETTLED}
+        self.stage.call(by, partial(self.solver.cancel, self._ids[letter], CancelReason.USER))
+        passed = self.stage.release(by)
+        if passed.outcome != ("told" if should_tell else "nobody"):
+            raise Divergence(f"cancel of {letter} went {passed.outcome}", "report")
+        position = player.position
+        if isinstance(position, Idle) and position.result is not should_tell:
+            raise Divergence(f"cancel of {letter} returned {position.result}", "report")
+
+    def shut(self) -> None:
+        """The closer closes; again, it has nothing to do."""
+        if not isinstance(self.stage.players[CLOSER].position, Idle):
+            raise Refused("the closer is at it")
+        if self._closer() == "open":
+            self._due |= {name for name in self.requests if self._pc(name) in UNSETTLED}
+        self.stage.call(CLOSER, partial(self.solver.close, FAR_S))
+        self.stage.release(CLOSER)
+        self._check_results()
+
+    def _asked(self, number: int) -> set[str]:
+        return {name for name in self.requests if self._pc(name) == "asked" and self._used(name) == number}
+
+    def reply(self, name: str, finding: str) -> None:
+        """The helper answers, or its engine raises."""
+        if self._pc(name) != "asked":
+            raise Refused(f"{name} has asked nobody")
+        self.server.tell(self._used(name), finding)
+        self.stage.settle(f"the reply to {name}", moved=name)
+
+    def crash(self, number: int) -> None:
+        """The helper of a generation dies."""
+        if number > len(self.server.spawned) or self.server.life(self.server.spawned[number - 1]) != "valid":
+            raise Refused(f"generation {number} has no helper")
+        self.server.kill(number)
+        self.stage.settle(f"the crash of generation {number}")
+
+    def expire(self, name: str) -> None:
+        """The deadline of a request passes."""
+        if name in self._late() or self._pc(name) == "done":
+            raise Refused(f"the deadline of {name} has passed")
+        asked = self._pc(name) == "asked"
+        self.clock.leap(NEAR_S)
+        with self.solver._changed:
+            self.solver._changed.notify_all()
+        if asked:
+            self.server.tell(self._used(name), "noise")
+        self.stage.settle(f"the deadline of {name}", moved=name if asked else None)
+
+    def fail_spawn(self, name: str) -> None:
+        """The machine has no helper to give to a request that stands at Spawn."""
+        at = self.stage.players[name].position
+        if not isinstance(at, At) or at.name != "Spawn":
+            raise Refused(f"{name} stands at {at}")
+        self.server.refuses = True
+        self._refused.add(name)
+        passed = self.stage.release(name)
+        self.server.refuses = False
+        if passed.error != "InfrastructureError":
+            raise Divergence(f"Spawn without a helper went {passed}")
+
+    # projection
+
+    def project(self) -> dict[str, Value]:
+        """The real state as values of the module's variables."""
+        return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
+
+    def _each(self, of: Callable[[str], Value]) -> Value:
+        return function({name: of(name) for name in self.requests})
+
+    def _mine(self, name: str) -> Any:
+        """The registration of a request, None when it has none."""
+        for registered in self.solver._running.values():
+            for one in registered:
+                if one.attempt_id == name:
+                    return one
+        return None
+
+    def _pc(self, name: str) -> str:
+        position = self.stage.players[name].position
+        if isinstance(position, Idle):
+            return "done"
+        if isinstance(position, At):
+            if position.name == "Retire":
+                return "retire" if name in self._settled else "bury"
+            return STEP_OF_GATE[position.name]
+        frame = innermost(self.stage.players[name])
+        return "queued" if frame is not None and frame.f_code.co_name == "wait" else "asked"
+
+    def _used(self, name: str) -> int:
+        mine = self._mine(name)
+        return int(mine.generation) if mine is not None else self._last.get(name, (NONE, 0))[1]
+
+    def _late(self) -> frozenset[str]:
+        return frozenset(name for name, deadline in self._deadlines.items() if self.clock() >= deadline)
+
+    def _project_pc(self) -> Value:
+        return self._each(self._pc)
+
+    def _project_reason(self) -> Value:
+        return self._each(lambda name: str(getattr(self._mine(name), "reason", None) or NONE))
+
+    def _project_heard(self) -> Value:
+        return self._each(self._heard)
+
+    def _heard(self, name: str) -> str:
+        mine = self._mine(name)
+        if mine is None:
+            return NONE
+        if mine.reply is not None:
+            return "answer" if mine.reply.status is Status.SAT else "error"
+        if mine.failure is None:
+            return "no helper" if name in self._refused else NONE
+        if mine.failure.kind is FailureKind.TIMEOUT:
+            return "timeout"
+        # Of a killed helper the end of the channel may be seen before the signal is.
+        return "killed" if name in self._hit or mine.failure.kind is FailureKind.KILLED else "crashed"
+
+    def _project_ended(self) -> Value:
+        return self._each(lambda name: self._last.get(name, self._ended_of(self._mine(name)))[0])
+
+    @staticmethod
+    def _ended_of(mine: Any) -> tuple[str, int]:
+        return (NONE if mine is None or mine.ended is None else str(mine.ended.value)), 0
+
+    def _project_used(self) -> Value:
+        return self._each(self._used)
+
+    def _project_running(self) -> Value:
+        return frozenset(one.attempt_id for all_ in self.solver._running.values() for one in all_)
+
+    def _project_holder(self) -> Value:
+        return self.solver._holder.attempt_id if self.solver._holder is not None else NOBODY
+
+    def _project_active(self) -> Value:
+        return self.solver._active.attempt_id if self.solver._active is not None else NOBODY
+
+    def _project_generation(self) -> Value:
+        return self.solver._generation.number if self.solver._generation is not None else 0
+
+    def _project_life(self) -> Value:
+        lives = [self.server.life(generation) for generation in self.server.spawned]
+        numbers = range(1, len(self.requests) + 1)
+        return tuple(life for _, life in itertools.zip_longest(numbers, lives, fillvalue="unborn"))
+
+    def _project_hand(self) -> Value:
+        hands: dict[Value, Value] = {}
+        for name, player in self.stage.players.items():
+            at = player.position
+            kills = isinstance(at, At) and at.name in ("Retire", "Signal")
+            hands[name] = at.params["generation"] if kills and isinstance(at, At) else 0
+        return function(hands)
+
+    def _closer(self) -> str:
+        position = self.stage.players[CLOSER].position
+        if isinstance(position, At):
+            return position.name.lower()
+        if isinstance(position, Moving):
+            return "wait"
+        return "open" if position.result is None else "done"
+
+    def _project_closer(self) -> Value:
+        return self._closer()
+
+    def _project_closed(self) -> Value:
+        return self.solver._closed
+
+    def _project_over(self) -> Value:
+        return self.over.reason is not None
+
+    def _project_late(self) -> Value:
+        return self._late()
+
+    def _project_due(self) -> Value:
+        return frozenset(self._due)
+
+    def standing(self) -> frozenset[str]:
+        """The gates where threads stand."""
+        return frozenset(
+            gate_of(Function(_gate(player.name, player.position)))
+            for player in self.stage.players.values()
+            if isinstance(player.position, At)
+        )
+
+
+def _gate(name: str, at: At) -> dict[Value, Value]:
+    gate: dict[Value, Value] = {"name": at.name, "by": name}
+    if at.name in ("Retire", "Signal"):
+        gate["generation"] = at.params["generation"]
+    return gate
+
+
+# --- the adapter -------------------------------------------------------------------------------------
+
+
+def _all(state: State, name: str) -> Mapping[Value, Value]:
+    value = state[name]
+    assert isinstance(value, Function)
+    return value
+
+
+INSIDE = UNSETTLED - {"acquire", "queued"}
+WORKING = frozenset({"exchange", "asked", "answer", "settle"})
+
+
+def _pcs(state: State) -> Iterator[tuple[Value, Value]]:
+    return iter(_all(state, "pc").items())
+
+
+def _running(state: State, name: str = "running") -> frozenset[Value]:
+    value = state[name]
+    assert isinstance(value, frozenset)
+    return value
+
+
+def _lives(state: State) -> tuple[Value, ...]:
+    value = state["life"]
+    assert isinstance(value, tuple)
+    return value
+
+
+def _life(state: State, number: Value) -> Value:
+    assert isinstance(number, int)
+    return _lives(state)[number - 1]
+
+
+def _captured(state: State) -> set[Value]:
+    """The generations in the hands of those who cancel and close."""
+    return {g for w, g in _all(state, "hand").items() if w not in _all(state, "pc") and g != 0}
+
+
+def _exact_interrupt(state: State) -> bool:
+    return all(
+        _all(state, "reason")[r] != NONE
+        for r, at in _pcs(state)
+        if at in WORKING and _all(state, "used")[r] in _captured(state)
+    )
+
+
+def _lost(state: State, request: Value, at: Value) -> bool:
+    knows = _all(state, "reason" if at in UNSETTLED else "ended")[request]
+    return request in _running(state, "due") and knows == NONE
+
+
+def _exactly(state: State, request: Value) -> bool:
+    ended, due = _all(state, "ended")[request], request in _running(state, "due")
+    if ended == "deadline":
+        return request in _running(state, "late")
+    return due == (ended != NONE)
+
+
+INVARIANTS: Mapping[str, Invariant] = {
+    "RegistrationBeforeIO": lambda s: all(r in _running(s) for r, at in _pcs(s) if at in UNSETTLED),
+    "ExactActiveInterrupt": _exact_interrupt,
+    "NoLostCancellation": lambda s: not any(_lost(s, r, at) for r, at in _pcs(s)),
+    "CleanupTotality": lambda s: all(
+        r not in (s["holder"], s["active"]) and _all(s, "hand")[r] == 0
+        for r, at in _pcs(s)
+        if at in ("register", "done")
+    ),
+    "ColdRecovery": lambda s: all(
+        _all(s, "used")[r] != s["generation"]
+        for r, ended in _all(s, "ended").items()
+        if ended != NONE and _all(s, "used")[r] != 0
+    ),
+    "SignalHitsOnlyTold": lambda s: all(
+        _all(s, "reason")[r] != NONE for r, heard in _all(s, "heard").items() if heard == "killed"
+    ),
+    "CancelledExactly": lambda s: all(_exactly(s, r) for r, at in _pcs(s) if at in ("retire", "unregister")),
+    "NoEventSurvives": lambda s: all(
+        r not in _running(s) and _all(s, "reason")[r] == NONE
+        for r, at in _pcs(s)
+        if at in ("register", "done")
+    ),
+    "RetiredNeverAnswers": lambda s: (
+        all(_life(s, _all(s, "used")[r]) == "valid" for r, at in _pcs(s) if at == "asked")
+        and (s["generation"] == 0 or _life(s, s["generation"]) != "retired")
+    ),
+    "ClosedIsEmpty": lambda s: (
+        s["closer"] != "done"
+        or (
+            not _running(s)
+            and s["active"] == s["holder"] == NOBODY
+            and s["generation"] == 0
+            and set(_lives(s)) <= {"unborn", "retired"}
+        )
+    ),
+    "OneInside": lambda s: all((at in INSIDE) == (s["holder"] == r) for r, at in _pcs(s)),
+    "ToldIsAimedAt": lambda s: all(
+        _all(s, "used")[r] in _captured(s)
+        for r, at in _pcs(s)
+        if at == "asked" and _all(s, "reason")[r] != NONE
+    ),
+}
+
+
+class CancellationAdapter:
+    """The bounded model's threads and helpers, as real ones."""
+
+    invariants = INVARIANTS
+    external = frozenset({"CancelSolver", "Close", "CallOff", "Reply", "Crash", "Expire", "FailSpawn"})
+    kills = frozenset({"Crash"})
+    excluded: Mapping[str, Callable[[Function, State], bool]] = {}
+
+    def __init__(
+        self, name: str, helpers: Helpers, bound: Mapping[str, Any], *, patience_s: float = 10.0
+    ) -> None:
+        self.name = name
+        self._helpers = helpers
+        self._bound = bound
+        self._patience_s = patience_s
+
+    def start(self, initial: State, variant: int) -> CancellationSystem:
+        """A fresh solver, with a thread for everybody."""
+        return CancellationSystem(self._helpers, **self._bound, patience_s=self._patience_s)

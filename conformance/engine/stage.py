@@ -1,0 +1,165 @@
+"""Gates for threads of this process: real threads that stand still between any two steps.
+
+:mod:`.gates` holds processes, which can be killed; here threads share the objects under test, which can be
+looked at while nobody moves. A *player* is one thread with one call after the other. It stands at a gate, is
+idle, or waits for something that another player or the environment must do; what counts as such a wait is
+told by the caller's ``waits``, from the real state. :meth:`Stage.settle` returns when nobody moves.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from .gates import LEDGER, At, GateError, Idle, Passed
+
+__all__ = ["Moving", "Player", "Stage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """Between two gates: on its way, or waiting."""
+
+
+@dataclass(eq=False)
+class Player:
+    """One thread. ``raised`` is the exception that ended its last call."""
+
+    name: str
+    position: At | Idle | Moving = field(default_factory=Idle)
+    passed: list[Passed] = field(default_factory=list)
+    raised: BaseException | None = None
+    call: Callable[[], Any] | None = None
+    released: bool = False
+    thread: threading.Thread | None = None
+
+
+class Stage:
+    """All players of one system. ``before`` and ``after`` are for the seam of the code under test."""
+
+    def __init__(self, waits: Callable[[Player], bool], *, patience_s: float = 10.0) -> None:
+        self.players: dict[str, Player] = {}
+        self._waits = waits
+        self._patience_s = patience_s
+        self._changed = threading.Condition()  # protects the players and what is below
+        self._by_thread: dict[int, Player] = {}
+        self._over = False
+
+    # the players' side
+
+    def before(self, name: str, params: Mapping[str, Any]) -> None:
+        """Stand at the gate of a step until released."""
+        player = self._by_thread.get(threading.get_ident())
+        with self._changed:
+            if player is None or self._over:
+                return
+            player.position = At(name, params)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: player.released or self._over)
+            player.released = False
+            player.position = Moving()
+
+    def after(self, name: str, params: Mapping[str, Any], outcome: str | None, error: str | None) -> None:
+        """A step was taken."""
+        player = self._by_thread.get(threading.get_ident())
+        if player is not None:
+            with self._changed:
+                player.passed.append(Passed(name, params, outcome, error))
+
+    def _play(self, player: Player) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: player.call is not None or self._over)
+                call, player.call = player.call, None
+            if call is None:
+                return
+            result = None
+            try:
+                result = call()
+            except Exception as error:  # noqa: BLE001  whatever the code raises is an observation
+                player.raised = error
+            with self._changed:
+                player.position = Idle(result)
+                self._changed.notify_all()
+
+    # the scheduler's side
+
+    def enter(self, name: str) -> None:
+        """A new player, idle."""
+        player = self.players[name] = Player(name)
+        player.thread = threading.Thread(
+            target=self._begin, args=[player], name=f"player {name}", daemon=True
+        )
+        player.thread.start()
+
+    def _begin(self, player: Player) -> None:
+        self._by_thread[threading.get_ident()] = player
+        self._play(player)
+
+    def call(self, name: str, what: Callable[[], Any]) -> None:
+        """Make an idle player call ``what``; it then stands at the first gate, or wherever it comes."""
+        player = self.players[name]
+        with self._changed:
+            if not isinstance(player.position, Idle):
+                raise GateError(f"{name} cannot be called: {player.position}")
+            player.raised, player.call, player.position = None, what, Moving()
+            self._changed.notify_all()
+        self.settle(f"{name} was called")
+
+    def release(self, name: str) -> Passed:
+        """Let it take the step it stands at, and wait until nobody moves."""
+        player = self.players[name]
+        with self._changed:
+            if not isinstance(player.position, At):
+                raise GateError(f"{name} stands at no gate: {player.position}")
+            step = player.position.name
+            player.passed.clear()
+            # It moves from now on, whether or not its thread has begun to.
+            player.released, player.position = True, Moving()
+            LEDGER.released += 1
+            self._changed.notify_all()
+        self.settle(f"{name} took {step}")
+        if [passed.name for passed in player.passed] != [step]:
+            raise GateError(f"{name} took {[p.name for p in player.passed]}, released was {step}")
+        return player.passed[0]
+
+    def settle(self, after: str, *, moved: str | None = None) -> None:
+        """Wait until nobody moves; ``moved`` must have come to a gate or an end."""
+        deadline = time.monotonic() + self._patience_s
+        with self._changed:
+            while not all(self._stands(player, player.name == moved) for player in self.players.values()):
+                if time.monotonic() > deadline:
+                    stuck = [p.name for p in self.players.values() if not self._stands(p, p.name == moved)]
+                    raise GateError(
+                        f"{', '.join(stuck)} is blocked: no gate for {self._patience_s:g} s after {after}"
+                    )
+                self._changed.wait(0.0005)
+
+    def _stands(self, player: Player, must_have_moved: bool) -> bool:
+        if isinstance(player.position, Moving):
+            return not must_have_moved and not player.released and player.call is None and self._waits(player)
+        return True
+
+    def close(self, end: Callable[[], None]) -> None:
+        """Open all gates, ``end`` what players wait for, and see every thread off."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+        end()
+        for player in self.players.values():
+            assert player.thread is not None
+            player.thread.join(self._patience_s)
+            if player.thread.is_alive():
+                raise GateError(f"{player.name} does not end")
+
+
+def innermost(player: Player) -> FrameType | None:
+    """The frame in which a player's thread is now; None when it has ended."""
+    import sys
+
+    assert player.thread is not None and player.thread.ident is not None
+    return sys._current_frames().get(player.thread.ident)

@@ -1,0 +1,116 @@
+"""What `make conformance` reports of a protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
+
+from conformance.engine.mutants import Mutant
+from conformance.engine.replay import Drive
+
+__all__ = ["Figures", "Kill", "Report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What was driven, and what there was to drive, of one graph or of several together."""
+
+    states: int = 0
+    edges: int = 0
+    edges_required: int = 0
+    refusals: int = 0
+    refusals_required: int = 0
+    excluded: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, drive: Drive) -> Self:
+        """The figures of one drive."""
+        return cls(
+            len(drive.graph.states),
+            len(drive.edges),
+            len(drive.graph.edges),
+            len(drive.refusals),
+            drive.refusals_required,
+            drive.excluded,
+            drive.steps,
+            drive.seconds,
+        )
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(
+            **{item.name: getattr(self, item.name) + getattr(other, item.name) for item in fields(self)}
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Arguments that make it again."""
+        return asdict(self)
+
+    @property
+    def complete(self) -> bool:
+        """True when nothing that is required is missing, and something was required."""
+        return self.edges == self.edges_required > 0 and self.refusals == self.refusals_required > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """What became of a mutant: the detector that saw it first, and what it said; None when it survived."""
+
+    mutant: Mutant
+    detector: str | None
+    message: str
+    seconds: float
+
+    @property
+    def as_wanted(self) -> bool:
+        """Mutants are caught, controls survive."""
+        return (self.detector is None) == self.mutant.control
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The figures of one protocol."""
+
+    COLUMNS: ClassVar[Sequence[str]] = (
+        "protocol",
+        "states",
+        "edges",
+        "refusals",
+        "left out",
+        "steps",
+        "random steps",
+        "traces",
+        "mutants",
+        "seconds",
+    )
+
+    protocol: str
+    figures: Figures
+    random_steps: int
+    traces: int
+    kills: tuple[Kill, ...]
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """True when everything required was driven and every mutant went as it must."""
+        return self.figures.complete and bool(self.kills) and all(kill.as_wanted for kill in self.kills)
+
+    def cells(self) -> list[str]:
+        """One row under :attr:`COLUMNS`."""
+        driven = self.figures
+        mutants = [kill for kill in self.kills if not kill.mutant.control]
+        return [
+            self.protocol,
+            str(driven.states),
+            f"{driven.edges}/{driven.edges_required}",
+            f"{driven.refusals}/{driven.refusals_required}",
+            str(driven.excluded),
+            str(driven.steps),
+            str(self.random_steps),
+            str(self.traces),
+            f"{sum(kill.as_wanted for kill in mutants)}/{len(mutants)}",
+            f"{self.seconds:.0f}",
+        ]
