@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import math
 import signal
 import sqlite3
 import subprocess
@@ -73,6 +75,8 @@ def main() -> None:
     """Run a command; every error becomes a sentence on stderr and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name or a symbol may not exist in its encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
     except SmtspoolError as error:
@@ -93,12 +97,16 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _exit(message: str, code: Exit) -> None:
-    print(f"smtspool: {message}", file=sys.stderr)
+    print(f"smtspool: {service.plain(message)}", file=sys.stderr)
     sys.exit(code)
 
 
 def _timeout_ms(seconds: float | None) -> int | None:
-    return None if seconds is None else max(1, round(seconds * 1e3))
+    if seconds is None:
+        return None
+    if not 0 < seconds < math.inf:  # written so that it refuses NaN too
+        raise MisuseError(f"--timeout must be a number of seconds above 0, not {seconds:g}")
+    return max(1, round(seconds * 1e3))
 
 
 def _version(wanted: bool) -> None:
@@ -371,8 +379,8 @@ def config(
     table = Table("setting", "value", "from", box=None)
     for source in sources:
         value = ", ".join(source.value) if isinstance(source.value, tuple) else str(source.value)
-        table.add_row(source.name, value, source.origin)
-    Console().print(table)
+        table.add_row(source.name, service.plain(value), service.plain(source.origin))
+    Console(markup=False, emoji=False).print(table)
 
 
 @app.command(epilog="Example: smtspool demo /tmp/campaign")

@@ -12,7 +12,7 @@ from rich.progress import track
 from rich.table import Table
 
 from smtspool.query import definitions
-from smtspool.service import Solved
+from smtspool.service import Solved, plain
 from smtspool.store import Result
 
 __all__ = ["Results", "document", "progress", "solved"]
@@ -47,7 +47,7 @@ def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
         place = {"schema": "smtspool-solve-v1", "file": one.script, "number": one.number}
         document({**place, "id": one.query.id, **answer.to_json()})
         return
-    print(f"{one.script}: {answer.status}" if several else answer.status, flush=True)
+    print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
     if not answer.status.definite:
         _complain(one.script, answer.reason)
     if model and answer.model is not None:
@@ -58,7 +58,7 @@ def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
 
 
 def _complain(script: str, what: str | None) -> None:
-    print(f"smtspool: {script}: {what}", file=sys.stderr)
+    print(plain(f"smtspool: {script}: {what}"), file=sys.stderr)
 
 
 class Results:
@@ -69,7 +69,7 @@ class Results:
 
     def __init__(self, *, as_json: bool, endless: bool) -> None:
         self._as_json = as_json
-        self._console = Console()
+        self._console = Console(markup=False, emoji=False)
         self._tabular = self._console.is_terminal and not endless
         self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
 
@@ -86,13 +86,13 @@ class Results:
             answer.engine or "",
             answer.verified_by or "",
             f"{answer.elapsed_ms:.1f}",
-            reason,
+            # It may quote what a helper printed; a row stays one line of six fields.
+            plain(" ".join(reason.split())),
         )
         if self._tabular:
             self._table.add_row(*cells)
         else:
-            # A reason may quote what a helper printed; a row stays one line of six fields.
-            print("\t".join(" ".join(cell.split()) for cell in cells), flush=True)
+            print("\t".join(cells), flush=True)
 
     def end(self) -> None:
         """Print the table, if there is one."""

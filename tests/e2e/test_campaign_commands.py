@@ -133,6 +133,10 @@ def test_config_shows_values_and_where_they_come_from(place: Place) -> None:
     assert "default" in place.run("config", place.root).stdout
     (place.root / "smtspool.toml").write_text("ordre = 1\n")
     assert "unknown setting 'ordre'" in place.run("config", place.root, code=2).stderr
+    shown = place.run("config", SMTSPOOL_ENGINES="odd=[/red] :key:").stdout
+    assert "odd=[/red] :key:" in shown
+    (place.root / "smtspool.toml").write_text("order = " + "[" * 10_000)
+    assert "not valid TOML" in place.run("config", place.root, code=2).stderr
 
 
 def test_a_damaged_store_is_found_and_not_touched(place: Place) -> None:

@@ -118,6 +118,26 @@ def test_no_engine_at_all_is_exit_74_and_says_so(place: Place) -> None:
     place.assert_no_process_left()
 
 
+def test_names_are_shown_and_not_obeyed(place: Place) -> None:
+    place.file("a\x1b[2J\n.smt2", equation(1))
+    place.file("b\x1b[2J\udcff.smt2", "nonsense")
+    done = place.run("solve", "a\x1b[2J\n.smt2", "b\x1b[2J\udcff.smt2", code=2)
+    assert done.stdout == "a\\x1b[2J\\n.smt2: sat\n"
+    assert done.stderr == "smtspool: b\\x1b[2J\\udcff.smt2: 'nonsense' stands outside of any command\n"
+
+
+def test_a_symbol_that_stdout_cannot_encode_is_escaped(place: Place) -> None:
+    script = "(set-logic QF_BV)(declare-const |\u2603| Bool)(assert |\u2603|)(check-sat)"
+    done = place.run("solve", "--model", place.file("a.smt2", script), PYTHONIOENCODING="latin-1")
+    assert r"(define-fun |\u2603| () Bool true)" in done.stdout
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-1", "0"])
+def test_a_timeout_that_is_none_is_exit_2(place: Place, limit: str) -> None:
+    done = place.run("solve", "--timeout", limit, place.file("a.smt2", equation(1)), code=2)
+    assert "--timeout must be" in done.stderr
+
+
 def test_a_reader_that_leaves_is_no_error(place: Place) -> None:
     place.file("a.smt2", "".join([equation(1).replace("(check-sat)", ""), "(check-sat)" * 2000]))
     piped = subprocess.run(
