@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -172,6 +174,52 @@ def test_a_lost_lease_cancels_the_solve_and_commits_nothing(
     assert result is not None
     assert result.answer.engine == "z3"
     assert store.counters().get("stale", 0) == 0
+
+
+def test_leases_are_renewed_although_nobody_can_see_who_is_dead(
+    campaign: Campaign, store: Store, owner: Owner
+) -> None:
+    store.ingest([query(1)])
+    desk = Desk()
+    desk.hold(store.claim(owner.name, 60, 1))
+    with store.register() as other:
+        lock = campaign.store / "owners" / f"{other.name.rsplit(':', 1)[1]}.lock"
+        lock.unlink()
+        lock.symlink_to("nowhere")
+        heartbeat = Heartbeat(SETTINGS, desk, Telemetry(), open_store=partial(Store.open, campaign.store))
+        with pytest.raises(InfrastructureError, match="whether an owner lives"):
+            heartbeat.step()
+        heartbeat.close()
+    with closing(sqlite3.connect(campaign.store / "index.sqlite3")) as index:
+        [(deadline,)] = index.execute("SELECT deadline FROM queries").fetchall()
+    assert deadline > desk.held()[0].deadline + SETTINGS.lease_seconds / 2
+
+
+def test_a_cancelled_query_that_the_store_refuses_to_take_back_is_given_back_later(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    store.ingest([query(5)])
+    lock = locked(campaign)
+
+    class Cancelled:
+        """Is cancelled while it solves, and then the store is locked."""
+
+        def __init__(self, portfolio: Portfolio) -> None:
+            self.close = portfolio.close
+
+        def solve(self, *args: object, **options: object) -> Answer:
+            bench.desk.cancel_all(CancelReason.CLOSED)
+            lock.__enter__()
+            return Answer(Status.UNKNOWN, reason="cancelled: closed")
+
+    with Bench(campaign, fleet, owner, open_portfolio=lambda: Cancelled(fleet.portfolio())) as bench:
+        with pytest.raises(InfrastructureError):
+            bench.worker.step()
+        lock.__exit__(None, None, None)
+        bench.desk.draining.set()
+        assert bench.worker.step() is FINISHED
+        assert bench.desk.held() == []
+        assert store.counts().pending == 1
 
 
 def test_a_stopped_solve_goes_back_to_the_queue_and_its_attempt_does_not_count(

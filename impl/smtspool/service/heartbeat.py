@@ -46,12 +46,13 @@ class Heartbeat:
         """One beat; returns the pause before the next, in seconds."""
         if self._store is None:
             self._store = self._open_store()
-        self._store.reap()
-        self._telemetry.flush(self._store)
+        # First, so that nothing that fails below can cost us what we hold.
         now = self._clock()
         if now >= self._renew_at:
             self._renew(self._store)
             self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
+        self._store.reap()
+        self._telemetry.flush(self._store)
         return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
 
     def _renew(self, store: Store) -> None:

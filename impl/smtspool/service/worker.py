@@ -145,13 +145,13 @@ class Worker:
             self._fail(lease, str(error), helper_died=False)
             raise
         if not answer.status.definite and cancellation.reason is not None:
-            self._end(lease)
             if cancellation.reason is not CancelReason.LEASE_LOST:
                 self.store.release([lease])
+            self._end(lease)
             return None
         death = _death(answer)
         if death is not None:
-            self._fail(lease, "every helper that was asked crashed", helper_died=True, stderr=death)
+            self._fail(lease, "no engine answered, and helpers crashed", helper_died=True, stderr=death)
             return None
         return answer
 
@@ -219,7 +219,7 @@ def _told(answer: Answer) -> list[dict[str, object]]:
 
 
 def _death(answer: Answer) -> str | None:
-    """What the helpers left behind, if this query killed every helper that was asked; else None."""
+    """What the helpers that this query killed left behind; None if none died, or an engine had an answer."""
     if answer.status is not Status.ERROR:
         return None
     reasons = [attempt.reason or "" for attempt in answer.attempts]
