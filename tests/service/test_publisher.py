@@ -178,6 +178,30 @@ def test_export_copies_what_the_folder_does_not_have(
     assert [path.read_bytes() for path in target.iterdir()] == [b"A*"]
 
 
+def test_an_input_that_is_published_again_meanwhile_is_exported_the_next_time(
+    campaign: Campaign,
+    store: Store,
+    publisher: Publisher,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer_witnessed(store)
+    publisher.step()
+    open_file = Directory.open_file
+
+    def open_and_republish(self: Directory, name: str, flags: int, mode: int = 0o666) -> int:
+        descriptor = open_file(self, name, flags, mode)
+        if name.startswith("id:"):
+            monkeypatch.undo()
+            store.republish()
+            publisher.step()
+        return descriptor
+
+    monkeypatch.setattr(Directory, "open_file", open_and_republish)
+    assert export_inputs(campaign, tmp_path / "foreign") == 0
+    assert export_inputs(campaign, tmp_path / "foreign") == 1
+
+
 def test_a_value_that_is_no_byte_becomes_a_dead_letter_and_holds_up_nobody(
     campaign: Campaign, store: Store, publisher: Publisher
 ) -> None:

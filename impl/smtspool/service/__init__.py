@@ -6,7 +6,7 @@ from .demo import run_demo
 from .logs import log_to_stderr, plain
 from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
-from .publisher import export_inputs, result_document
+from .publisher import export_inputs
 from .service import Service
 from .signals import collected_signals, run_until_signalled
 from .status import Snapshot, screen, snapshot
@@ -27,7 +27,6 @@ __all__ = [
     "load",
     "log_to_stderr",
     "plain",
-    "result_document",
     "run_demo",
     "run_until_signalled",
     "screen",

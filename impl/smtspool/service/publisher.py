@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from smtspool.errors import AdmissionError
-from smtspool.files import Directory, FileLock, is_temporary, read_stable, write_durable
+from smtspool.files import Directory, FileLock, Unstable, is_temporary, read_stable, write_durable
 from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
 
@@ -25,7 +25,7 @@ from .campaign import Campaign
 from .desk import Desk
 from .loops import FINISHED
 
-__all__ = ["Publisher", "export_inputs", "result_document"]
+__all__ = ["Publisher", "export_inputs"]
 
 log = logging.getLogger("smtspool")
 
@@ -142,15 +142,19 @@ def _sweep(directory: Directory) -> None:
 
 
 def export_inputs(campaign: Campaign, folder: Path) -> int:
-    """Copy the new inputs that ``folder`` does not have yet; returns how many. Made for ``afl-fuzz -F``."""
+    """Copy the new inputs that ``folder`` does not have yet; returns how many. Made for ``afl-fuzz -F``.
+
+    One that is being published again in this moment is left for the next export.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     exported = 0
     with Directory.open(campaign.out / "inputs") as inputs, Directory.open(folder.absolute()) as target:
         present = set(target.names())
         for name in sorted(set(inputs.names()) - present):
             if not name.startswith("."):
-                data, _ = read_stable(inputs, name, Limits().witness)
-                write_durable(target, name, data, sync=False)
-                exported += 1
+                with suppress(Unstable):
+                    data, _ = read_stable(inputs, name, Limits().witness)
+                    write_durable(target, name, data, sync=False)
+                    exported += 1
         target.sync()
     return exported
