@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +48,8 @@ class Campaign:
         """Make the folder and everything in it, durably; what already exists is kept as it is."""
         campaign = cls(root.absolute())
         with Directory.open(campaign.root, create=True) as directory:
-            if FILE_NAME not in directory.names():
-                write_durable(directory, FILE_NAME, default_toml().encode())
+            with suppress(FileExistsError):
+                write_durable(directory, FILE_NAME, default_toml().encode(), replace=False)
             with directory.child("out", create=True) as out:
                 for name in ("results", "inputs"):
                     out.child(name, create=True).close()

@@ -62,9 +62,9 @@ class Health:
 
     def recovered(self, loop: str) -> None:
         """A step of ``loop`` succeeded."""
-        if loop in self._ailing:
-            with self._lock:
-                self._ailing.pop(loop, None)
+        with self._lock:
+            ailment = self._ailing.pop(loop, None)
+        if ailment is not None:
             log.info("%s works again", loop)
 
     def fatal(self, error: Exception) -> None:
@@ -75,7 +75,8 @@ class Health:
     @property
     def fatal_error(self) -> Exception | None:
         """The defect that ended the service, if one did."""
-        return self._fatal
+        with self._lock:
+            return self._fatal
 
     def ailing(self) -> dict[str, Ailment]:
         """A copy: loop name to ailment; empty when all is well."""

@@ -1,6 +1,7 @@
 """Prometheus metrics: the store's counters under their own names, read at scrape time.
 
-``smtspool_counter{name="wins.z3"}`` and friends; gauges for what is open; health per loop.
+``smtspool_events_total{name="wins.z3"}`` and friends, ``smtspool_now{name="queries.pending"}`` for what
+can fall again, and ``smtspool_failing{loop="admission"}``.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ class Telemetry:
                 "admission.accepted": report.accepted,
                 "admission.rejected": report.rejected,
                 "admission.deferred": report.deferred,
-                "admission.replayed": report.replayed,
                 "admission.bytes": report.bytes,
                 "admission.lock_wait_seconds": report.lock_wait_ns / 1e9,
                 "admission.latency_seconds": sum(report.latency),
