@@ -52,6 +52,9 @@ def _sleep_for_ever() -> None:
 def _obey(channel: socket.socket, request: dict, behaviour: str) -> None:
     if behaviour in ("sat", "unsat", "unknown", "error"):
         channel.sendall(_reply(request, behaviour))
+    elif behaviour == "stacked":
+        kept = request["kept"]
+        channel.sendall(_reply(request, "unsat", kept_levels=kept, held_levels=kept + len(request["levels"])))
     elif behaviour == "hang":
         _sleep_for_ever()
     elif behaviour == "stop":

@@ -171,6 +171,19 @@ def test_a_growing_path_keeps_its_prefix(servers, engine):
     generation.retire("end of test")
 
 
+def test_a_shrinking_path_keeps_its_prefix(servers, engine):
+    generation = servers[engine].spawn(soon())
+    text = "(set-logic QF_BV)(declare-const x (_ BitVec 8))"
+    text += "".join(f"(assert (bvugt x #x{n:02x}))(check-sat)" for n in range(9))
+    kept = []
+    for query in reversed(parse_smt2(text)):
+        reply = ask(generation, query)
+        assert reply.status is Status.SAT
+        kept.append(reply.kept_levels)
+    assert kept == [0, 0, 7, 6, 5, 4, 3, 2, 1]
+    generation.retire("end of test")
+
+
 def check_here(query, model):
     """The chain's own truth, in Python."""
     x, y = (int(model[name].replace("#", "0"), 0) for name in "xy")

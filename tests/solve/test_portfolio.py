@@ -89,6 +89,22 @@ def test_an_engine_that_gives_up_is_followed_at_once(racing: Race) -> None:
     assert by_engine(answer)["bitwuzla"].status is Status.UNKNOWN
 
 
+def test_who_holds_the_path_goes_first(racing: Race) -> None:
+    portfolio = racing(policy=Hedge.LEARNT, bitwuzla="unknown unsat", z3="stacked")
+    assert portfolio.solve(path(9), timeout_s=10).engine == "z3"
+    longer = portfolio.solve(path(12), timeout_s=10)
+    assert [(attempt.engine, attempt.prefix_hit) for attempt in longer.attempts] == [("z3", 8)]
+    assert portfolio.solve(QUERY, timeout_s=10).engine == "bitwuzla", "for another path, who is fastest"
+
+
+def path(length: int) -> Query:
+    """The last branch of a path of so many."""
+    *taken, last = (f"(assert (bvugt x (_ bv{number} 8)))" for number in range(length))
+    text = f"(set-logic QF_BV)(declare-const x (_ BitVec 8)){''.join(taken)}(assert (not {last[8:-1]}))"
+    (parsed,) = parse_smt2(text + "(check-sat)")
+    return parsed
+
+
 def test_never_more_engines_at_once_than_cpus(racing: Race, seen: Gates) -> None:
     portfolio = racing(rules=RaceRules(cpus=2), bitwuzla="hang", z3="unknown", cvc5="unsat")
     gate = seen.at("Settle", solver="z3")

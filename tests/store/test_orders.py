@@ -54,6 +54,15 @@ def test_a_batch_is_taken_along_the_path_of_its_first_query(store: Store) -> Non
     assert [lease.query for lease in claimed] == [deep, sibling, parent]
 
 
+def test_a_batch_goes_on_with_the_next_path_whole(store: Store) -> None:
+    long, short = (90, 80, 70, 60), (5, 4, 3)
+    first = [query(n, path=long[:n]) for n in range(1, 5)]
+    second = [query(10 + n, path=short[:n]) for n in range(1, 4)]
+    store.ingest([*second, *first])
+    claimed = store.claim("w", LEASE_S, 6, Order.DFS)
+    assert [lease.query for lease in claimed] == [*reversed(first), second[2], second[1]]
+
+
 def test_affinity_takes_the_prefix_then_its_extensions_then_its_ancestors(store: Store) -> None:
     path = (90, 80, 70)
     first, same = query(1, path=path), query(2, path=path)

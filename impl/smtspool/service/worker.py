@@ -26,8 +26,10 @@ __all__ = ["Worker"]
 
 log = logging.getLogger("smtspool")
 
-# Claimed at once: few enough that a killed service repeats little, many enough to share a transaction.
-CLAIM_LIMIT = 16
+# Claimed at once: what the last batch's pace makes of BATCH_SECONDS. Few enough that a killed service repeats
+# little, above all one killed soon after its start; many enough to share a transaction and a path.
+CLAIM_LIMIT = 64
+FIRST_CLAIM = 16
 # Of what is pending, one worker takes at most one part in this many per worker of its process.
 SHARES = 2
 # After a batch has taken this long, what is left of it goes back: a slow query keeps no others waiting.
@@ -62,6 +64,7 @@ class Worker:
         self._store: Store | None = None
         self._portfolio: Portfolio | None = None
         self._affinity: str | None = None
+        self._claim_limit = FIRST_CLAIM
         self._unanswered: deque[Lease] = deque()
         self._answered: list[tuple[Lease, Answer]] = []
 
@@ -107,14 +110,14 @@ class Worker:
         counts = self.store.counts()
         if not counts.open:
             return []  # an idle service writes nothing
-        limit = max(1, min(CLAIM_LIMIT, counts.pending // (SHARES * self._settings.jobs)))
-        return self.store.claim(
-            self._owner, self._settings.lease_seconds, limit, self._order, self._affinity
-        )
+        limit = max(1, min(self._claim_limit, counts.pending // (SHARES * self._settings.jobs)))
+        return self.store.claim(self._owner, self._settings.lease_seconds, limit, self._order, self._affinity)
 
     def _work(self, portfolio: Portfolio) -> None:
         """Answer what was claimed, until the batch has had its time."""
-        until = self._clock() + BATCH_SECONDS
+        started = self._clock()
+        until = started + BATCH_SECONDS
+        claimed = len(self._unanswered)
         commit_at = float("inf")
         while self._unanswered and self._clock() < until and not self._desk.draining.is_set():
             lease = self._unanswered[0]
@@ -128,6 +131,9 @@ class Worker:
             if now >= commit_at:
                 self._commit()
                 commit_at = float("inf")
+        ended = claimed - len(self._unanswered)
+        share = max(self._clock() - started, BATCH_SECONDS / CLAIM_LIMIT) / BATCH_SECONDS
+        self._claim_limit = max(1, min(CLAIM_LIMIT, round(ended / share)))
 
     def _answer(self, portfolio: Portfolio, lease: Lease) -> Answer | None:
         """The verified answer to one leased query; None if the lease has ended without one."""

@@ -8,15 +8,18 @@ import select
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smtspool.errors import MisuseError
 
 from .frames import FrameError, Inbox, Oversize, pack, unpack
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused, pushes
 from .spec import HelperLimits
+
+if TYPE_CHECKING:
+    from smtspool.query import Level
 
 __all__ = ["Generation"]
 
@@ -121,6 +124,13 @@ class Generation:
     def stderr_tail(self) -> str:
         """The end of what helper and engine have printed so far."""
         return self._tail.decode(errors="replace")
+
+    def held(self, levels: Sequence[Level]) -> int:
+        """How many of the levels are on the helper's stack; from any thread, as of the last exchange."""
+        for held, key in reversed(self._stack):
+            if held <= len(levels) and levels[held - 1].key == key:
+                return held
+        return 0
 
     # -- one exchange ---------------------------------------------------------------------------
 
@@ -246,9 +256,9 @@ class Generation:
         if request.op is not Op.SOLVE or request.fresh:
             return False, 0
         levels = request.levels
-        for held, key in reversed(self._stack):
-            if held <= len(levels) and levels[held - 1].key == key:
-                return True, held
+        held = self.held(levels)
+        if held:
+            return True, held
         shared = 0
         for level, key in zip(levels, self._last, strict=False):
             if level.key != key:
@@ -262,10 +272,11 @@ class Generation:
         levels = request.levels
         self._last = tuple(level.key for level in levels)
         if not reply.held_levels:
-            self._stack.clear()
+            self._stack = []
             return
-        self._stack = [push for push in self._stack if push[0] <= kept]
-        self._stack += [(end, levels[end - 1].key) for end in pushes(kept, len(levels))]
+        kept_pushes = [push for push in self._stack if push[0] <= kept]
+        new_pushes = [(end, levels[end - 1].key) for end in pushes(kept, len(levels))]
+        self._stack = kept_pushes + new_pushes
 
     def _frame(self, request: Request, stacked: bool, kept: int) -> bytes:
         levels = request.levels

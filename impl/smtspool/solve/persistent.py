@@ -263,6 +263,12 @@ class PersistentSolver:
                 del self._running[me.query_id]
             self._changed.notify_all()
 
+    def held(self, query: Query) -> int:
+        """How many of the query's assertions its helper has on its stack already."""
+        with self._state:
+            generation = self._generation
+        return 0 if generation is None else generation.held(query.levels)
+
     # -- cancellation -----------------------------------------------------------------------------------
 
     def cancel(self, query_id: str, reason: CancelReason) -> bool:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from smtspool.errors import ClosedError, ConfigError
@@ -15,7 +15,7 @@ from smtspool.query import Answer, Query, Status
 
 from .cancellation import Cancellation, CancelReason
 from .forkserver import ForkServer
-from .hedging import HedgePolicy
+from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
 from .race import Race, RaceRules
 from .verification import Verdict, Verifier
@@ -104,7 +104,7 @@ class Portfolio:
         if not able:
             engines = ", ".join(self._lanes)
             return Answer(Status.ERROR, reason=f"no engine takes logic {query.logic}: there is {engines}")
-        plan = self.policy.plan(query, able, hard=hard)
+        plan = self._plan(query, able, hard=hard)
         outside = cancel or Cancellation()
         race = Race(
             query=query,
@@ -133,6 +133,17 @@ class Portfolio:
         if self._observe is not None:
             self._observe(_summary(answer, plan.delay_s))
         return answer
+
+    def _plan(self, query: Query, able: Sequence[str], *, hard: bool) -> Plan:
+        """The policy's; one that learns lets who has most of the path on its stack go first."""
+        plan = self.policy.plan(query, able, hard=hard)
+        if self.policy.mode is not Hedge.LEARNT:
+            return plan
+        held = {engine: self._lanes[engine].held(query) for engine in plan.order}
+        leader = max(plan.order, key=held.__getitem__)
+        if 2 * held[leader] < len(query.levels):
+            return plan
+        return replace(plan, order=(leader, *(engine for engine in plan.order if engine != leader)))
 
     def verify(
         self,

@@ -146,7 +146,8 @@ class Race:
     def times(self) -> Iterator[Time]:
         """What the policy learns from a finished race.
 
-        An engine that was cut off is known to be slower than the winner only if it ran for longer.
+        An engine that was cut off is known to be slower than the winner only if it ran for longer. What it
+        takes with most of a path on its stack says nothing about the next path.
         """
         best = min((one.answer.elapsed_ms for one in self._findings() if one.accepted), default=None)
         for runner in self._runners:
@@ -155,6 +156,8 @@ class Race:
                 ran_ms = (self.clock() - runner.started) * 1e3
                 if best is not None and ran_ms > best:
                     yield Time(engine, ran_ms, cut_off=True)
+            elif finding.answer.attempts[0].prefix_hit and finding.answer.status.definite:
+                continue
             elif finding.accepted or finding.unchecked:
                 yield Time(engine, finding.answer.elapsed_ms)
             else:

@@ -28,8 +28,7 @@ MAX_LEASE_SECONDS = 7 * 24 * 3600.0
 MAX_FAILURE_CHARS = 4096
 # Expired leases put back by one claim; more would make its transaction long.
 EXPIRED_CHUNK = 1000
-# How far affinity looks: ancestors of the last prefix, and the newest of its extensions.
-NEAR_ANCESTORS = 8
+# The newest extensions of the last prefix that affinity looks at; up its path it looks for a whole claim.
 NEAR_CHILDREN = 16
 
 _PENDING = "queries INDEXED BY {} WHERE state = 'pending' ORDER BY {}"
@@ -81,8 +80,7 @@ def claim(
     with db.write() as now:
         drain_one(db, now)
         _reopen_expired(db, now, patience)
-        near = _near(db, _row(affinity), limit) if affinity else []
-        numbers = _in_order(db, order, limit, near or _family(db, order, limit))
+        numbers = _pick(db, order, limit, _row(affinity) if affinity else 0)
         deadline = now + lease_s
         taken = db.connection.execute(
             "UPDATE queries SET state = 'leased', owner = ?, deadline = ?, token = token + 1, "
@@ -106,13 +104,20 @@ def _row(affinity: str) -> int:
         raise MisuseError(f"not an affinity that a lease gave: {affinity!r}") from error
 
 
-def _family(db: Database, order: Order, limit: int) -> list[int]:
-    """The next query in the order and those near it: a batch of one path shares one assertion stack."""
-    first = _in_order(db, order, 1, [])
-    if not first:
-        return []
-    (prefix,) = db.connection.execute("SELECT prefix FROM queries WHERE number = ?", first).fetchone()
-    return list(dict.fromkeys([*first, *_near(db, prefix, limit)]))[:limit]
+def _pick(db: Database, order: Order, limit: int, last: int) -> list[int]:
+    """Path by path: those near row ``last``, then the next in the order with those near it, and so on.
+
+    A batch that follows few paths shares few assertion stacks.
+    """
+    numbers = dict.fromkeys(_near(db, last, limit))
+    candidates = iter(_in_order(db, order, limit))
+    while len(numbers) < limit:
+        first = next((number for number in candidates if number not in numbers), None)
+        if first is None:
+            break
+        (prefix,) = db.connection.execute("SELECT prefix FROM queries WHERE number = ?", (first,)).fetchone()
+        numbers |= dict.fromkeys([first, *_near(db, prefix, limit)])
+    return list(numbers)[:limit]
 
 
 def _near(db: Database, last: int, limit: int) -> list[int]:
@@ -128,7 +133,7 @@ def _near(db: Database, last: int, limit: int) -> list[int]:
         "WITH RECURSIVE up (number, distance) AS (SELECT ?, 0 UNION ALL SELECT p.parent, distance + 1 "
         "FROM up JOIN prefixes p USING (number) WHERE p.depth > 1 AND distance < ?) "
         "SELECT number FROM up WHERE distance > 0 ORDER BY distance",
-        (last, NEAR_ANCESTORS),
+        (last, limit),
     ).fetchall()
     numbers: list[int] = []
     for (prefix,) in [(last,), *children, *ancestors]:
@@ -143,13 +148,10 @@ def _near(db: Database, last: int, limit: int) -> list[int]:
     return numbers
 
 
-def _in_order(db: Database, order: Order, limit: int, first: list[int]) -> list[int]:
-    """``first``, filled up to ``limit`` with what comes next in the order."""
-    if len(first) >= limit:
-        return first
+def _in_order(db: Database, order: Order, limit: int) -> list[int]:
+    """What comes next in the order."""
     rows = db.connection.execute(f"SELECT number FROM {_ORDERS[order]} LIMIT ?", (limit,))
-    taken = set(first)
-    return [*first, *(number for (number,) in rows if number not in taken)][:limit]
+    return [number for (number,) in rows]
 
 
 def _materialised(db: Database, held: _Held) -> Lease | None:
