@@ -6,12 +6,14 @@ import itertools
 import re
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from smtspool.errors import InfrastructureError
 from smtspool.query import Status, parse_smt2
 
 from .forkserver import ForkServer
+from .generation import Generation
 from .request import Op, Reply, Request
 
 __all__ = ["Capabilities", "probe"]
@@ -51,44 +53,48 @@ class Capabilities:
 def probe(
     server: ForkServer, deadline: float, *, clock: Callable[[], float] = time.monotonic
 ) -> Capabilities:
-    """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics."""
+    """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics.
+
+    The helper is replaced when it fails: starting one takes longer than all queries.
+    """
     logics = set()
     trouble = []
     incremental = False
-    for logic in _DECLARATIONS:
-        try:
-            sat, unsat = _ask(server, logic, deadline)
-        except InfrastructureError as error:
-            trouble.append(f"{logic}: {error}")
-            continue
-        complaint = _judge(sat, unsat)
-        if complaint is not None:
-            trouble.append(f"{logic}: {complaint}")
-            continue
-        logics.add(logic)
-        incremental = incremental or unsat.held_levels > 0
+    generation: Generation | None = None
+    with ExitStack() as helpers:
+        for logic in _DECLARATIONS:
+            try:
+                if generation is None or not generation.valid:
+                    generation = server.spawn(deadline)
+                    helpers.callback(generation.retire, "probe over")
+                sat, unsat = _ask(generation, logic, deadline)
+            except InfrastructureError as error:
+                trouble.append(f"{logic}: {error}")
+                continue
+            complaint = _judge(sat, unsat)
+            if complaint is not None:
+                trouble.append(f"{logic}: {complaint}")
+                continue
+            logics.add(logic)
+            incremental = incremental or unsat.held_levels > 0
     return Capabilities(server.spec.name, frozenset(logics), incremental, tuple(trouble))
 
 
 _numbers = itertools.count(1)
 
 
-def _ask(server: ForkServer, logic: str, deadline: float) -> tuple[Reply, Reply]:
+def _ask(generation: Generation, logic: str, deadline: float) -> tuple[Reply, Reply]:
     """A satisfiable query, then one with one assertion more against it, on the stack if there is one."""
     text = f"(set-logic {logic})(declare-const x (_ BitVec 8)){_DECLARATIONS[logic]}"
     text += f"{_ASSERTIONS[logic]}(check-sat)"
     text += "(assert (not (= x #x05)))(check-sat)"
-    generation = server.spawn(deadline)
-    try:
-        sat, unsat = (
-            generation.exchange(
-                Request(f"probe-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
-            )
-            for query in parse_smt2(text)
+    sat, unsat = (
+        generation.exchange(
+            Request(f"probe-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
         )
-        return sat, unsat
-    finally:
-        generation.retire("probe over")
+        for query in parse_smt2(text)
+    )
+    return sat, unsat
 
 
 def _judge(sat: Reply, unsat: Reply) -> str | None:
