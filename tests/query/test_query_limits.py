@@ -46,6 +46,11 @@ def deep(depth: int) -> object:
     return {"a": deep(depth - 1)} if depth else 1
 
 
+def shortened(count: int) -> str:
+    """Declarations of the sort S."""
+    return "".join(f"(declare-const b{at} S)" for at in range(count))
+
+
 Read = Callable[[int, Limits], object]
 
 SCRIPTS: dict[str, tuple[int, Callable[[int], str]]] = {
@@ -57,6 +62,9 @@ SCRIPTS: dict[str, tuple[int, Callable[[int], str]]] = {
     "assertions": (7, lambda n: "(assert true)" * n + CHECK),
     "queries": (7, lambda n: CHECK * n),
     "replicated": (7, lambda n: "(declare-const p Bool)" + CHECK + "(assert p)" * (n - 3) + CHECK),
+    "replicated_text": (30, lambda n: f"(declare-const {'a' * (n - 26)} Bool){CHECK}"),
+    "expansion": (8, lambda n: f"(define-sort S () Bool){shortened(-(-n // len('Bool')))}{CHECK}"),
+    "model_bits": (9, lambda n: f"(declare-const a Bool)(declare-const b (_ BitVec {n - 1})){CHECK}"),
 }
 ENVELOPES: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
     "nodes": (5, graph),
@@ -104,6 +112,19 @@ def test_the_sort_an_abbreviation_stands_for() -> None:
     spaced = len(sort.replace("(Array", "( Array").replace("8))", "8) )")) + 1
     assert accepted(lambda: parse_smt2(f"(declare-const m {sort}){CHECK}", Limits(sort=spaced)))
     assert not accepted(lambda: parse_smt2(f"(declare-const m {sort}){CHECK}", Limits(sort=spaced - 1)))
+
+
+def test_abbreviations_in_terms_are_counted_before_they_are_written() -> None:
+    script = f"(define-sort S () (_ BitVec 8))(assert (and {'S ' * 5})){CHECK}"
+    written = 5 * len("(_ BitVec 8)")
+    assert accepted(lambda: parse_smt2(script, Limits(expansion=written)))
+    assert not accepted(lambda: parse_smt2(script, Limits(expansion=written - 1)))
+
+
+def test_an_array_has_the_bits_of_what_it_holds() -> None:
+    script = f"(declare-const m (Array Bool (Array Bool (_ BitVec 9)))){CHECK}"
+    assert accepted(lambda: parse_smt2(script, Limits(model_bits=9)))
+    assert not accepted(lambda: parse_smt2(script, Limits(model_bits=8)))
 
 
 @pytest.mark.parametrize("suffix", ["smt2", "json"])

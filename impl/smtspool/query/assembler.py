@@ -8,7 +8,7 @@ from smtspool.errors import AdmissionError, Reason
 from smtspool.query.identity import Assertion, Declaration, Term, chain, content_id, form_of
 from smtspool.query.lexer import items, one_term, spell
 from smtspool.query.limits import Limits
-from smtspool.query.sorts import Sorts
+from smtspool.query.sorts import Sorts, value_bits
 from smtspool.query.terms import Vocabulary
 from smtspool.query.value import Query, Symbol, Witness
 
@@ -34,6 +34,7 @@ class Assembler:
         self._emitted: set[str] = set()  # names that some level on the stack declares
         self._marks: list[tuple[int, int, int]] = []  # declarations, aliases, assertions at each push
         self._replicated = 0
+        self._replicated_text = 0
 
     def declare(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """One command of the ``declare-`` or ``define-`` kind."""
@@ -98,11 +99,16 @@ class Assembler:
             self._push_assertion(_TRUE)
         self._replicated += len(self._declared) + len(self._assertions)
         self._limits.hold("replicated", self._replicated)
+        symbols = tuple([d.symbol for d in self._declared.values() if d.symbol and not d.defined])
+        self._limits.hold("model_bits", sum([value_bits(symbol.sort) for symbol in symbols]))
         declarations = tuple([declaration.command.text for declaration in self._declared.values()])
         *prefix, target = [assertion.level.assertion for assertion in self._assertions]
+        size = sum(map(len, declarations)) + sum(map(len, prefix)) + len(target)
+        self._replicated_text += size
+        self._limits.hold("replicated_text", self._replicated_text)
         query = Query(
             logic=self._logic,
-            symbols=tuple([d.symbol for d in self._declared.values() if d.symbol and not d.defined]),
+            symbols=symbols,
             declarations=declarations,
             prefix=tuple(prefix),
             target=target,
@@ -113,7 +119,7 @@ class Assembler:
             id=content_id(self._logic, declarations, prefix, target),
             levels=tuple([assertion.level for assertion in self._assertions]),
             form=form_of(self._logic, self._assertions),
-            size=sum(map(len, declarations)) + sum(map(len, prefix)) + len(target),
+            size=size,
         )
         if empty:
             self._assertions.pop()

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
 from smtspool.query.theory import check_fixed, theory_of
 
-__all__ = ["Sorts"]
+__all__ = ["Sorts", "value_bits"]
 
+_ELEMENT = re.compile(r"\(_ BitVec ([0-9]+)\)\)*\Z", re.ASCII)
 _ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
+
+
+@lru_cache(maxsize=1 << 10)
+def value_bits(sort: str) -> int:
+    """Bits of one bit-vector, or of what an array holds throughout; 1 for every other sort."""
+    element = _ELEMENT.search(sort)
+    return int(element[1]) if element else 1
 
 
 class Sorts:
@@ -24,6 +34,7 @@ class Sorts:
             self._arity["Array"] = 2
         self._free: set[str] = set()
         self.aliases: dict[str, tuple[str, ...]] = {}
+        self._expansion = 0
 
     def __contains__(self, name: str) -> bool:
         return name in self.aliases or name in self._arity
@@ -55,13 +66,20 @@ class Sorts:
         return [token for token in tokens if token in self._free]
 
     def expand(self, tokens: Sequence[str]) -> Sequence[str]:
-        """``tokens`` of a term with every abbreviation written out."""
+        """``tokens`` of a term with every abbreviation written out. Raises ``AdmissionError`` (too-large)."""
         if not self.aliases:
             return tokens
+        for name, uses in Counter(filter(self.aliases.__contains__, tokens)).items():
+            self._pay(self.aliases[name], uses)
         expanded: list[str] = []
         for token in tokens:
             expanded += self.aliases.get(token, (token,))
         return expanded
+
+    def _pay(self, alias: Sequence[str], uses: int = 1) -> None:
+        """A few bytes of script may stand for kilobytes of sort: count them before they are written."""
+        self._expansion += uses * sum(map(len, alias))
+        self._limits.hold("expansion", self._expansion)
 
     def resolve(self, tokens: Sequence[str]) -> tuple[str, ...]:
         """The canonical tokens of one sort. Raises ``AdmissionError`` (symbol, syntax, too-large)."""
@@ -94,6 +112,7 @@ class Sorts:
     def _constant(self, token: str) -> tuple[str, ...]:
         alias = self.aliases.get(token)
         if alias is not None:
+            self._pay(alias)
             return alias
         arity = self._arity.get(token)
         if arity is None and token.startswith("(_ BitVec "):
