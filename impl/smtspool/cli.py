@@ -61,12 +61,12 @@ traces = typer.Typer(help="Recordings of `serve --trace`.", no_args_is_help=True
 app.add_typer(traces, name="trace")
 
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Campaign folder, made by: smtspool init DIR")]
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="*.smt2, or *.json envelopes")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="*.smt2, or *.json envelopes")]
 Json = Annotated[bool, typer.Option("--json", help="JSON for machines, one document per line.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Queries solved at the same time.")]
 Engines = Annotated[
     list[str] | None,
-    typer.Option("--engine", "-e", help="bitwuzla, z3, cvc5 or NAME=COMMAND; repeat for several."),
+    typer.Option("--engine", "-e", help="bitwuzla, z3, cvc5 or NAME=COMMAND; repeat it: a sat takes two."),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds per query.")]
 
@@ -175,6 +175,9 @@ def init(directory: Dir) -> None:
 def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
     """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix."""
     campaign = service.Campaign.open(directory)
+    missing = [str(path) for path in files if not path.is_file()]
+    if missing:  # before the first is published: a command with a mistyped name can be given again
+        raise MisuseError(f"nothing is submitted, no such file: {', '.join(missing)}")
     with Spool.open(campaign.spool) as spool:
         contents = ((path.name, path.read_bytes()) for path in printing.progress(files, "submitting"))
         names = spool.submit_many(contents)
@@ -192,7 +195,7 @@ def serve(
     engine: Engines = None,
     order: Annotated[str | None, typer.Option("--order", help="dfs, bfs, priority or fifo.")] = None,
     timeout: Timeout = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Prometheus metrics on localhost.")] = None,
+    metrics_port: Annotated[int | None, typer.Option(help="Prometheus on localhost, at /metrics.")] = None,
     log_format: Annotated[str | None, typer.Option(help="text or json.")] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record every protocol action, one JSON line each.")
@@ -275,10 +278,10 @@ def results(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as answers arrive.")] = False,
     as_json: Json = False,
     export: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Copy new inputs there, for afl-fuzz -F.")
+        Path | None, typer.Option(metavar="FOLDER", help="Only copy all new inputs there, for afl-fuzz -F.")
     ] = None,
 ) -> None:
-    """List the answers of a campaign, or show one."""
+    """List the answers of a campaign, or those of QUERY; with --json they have model and attempts."""
     campaign = service.Campaign.open(directory)
     if export is not None:
         print(f"{service.export_inputs(campaign, export)} inputs exported to {export}")
@@ -304,7 +307,7 @@ def results(
 @app.command(epilog="Example: smtspool retry campaign 3f2a")
 def retry(
     directory: Dir,
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids, or the starts of ids.")],
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="Ids, or starts of ids; '' is all.")],
 ) -> None:
     """Put queries that ended as unknown or error back into the queue."""
     campaign = service.Campaign.open(directory)
@@ -367,7 +370,7 @@ def check(
 
 @app.command(epilog="Example: smtspool config campaign")
 def config(
-    directory: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Campaign folder.")] = None,
+    directory: Annotated[Path | None, typer.Argument(metavar="DIR", help="Campaign folder.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print the settings in force and where each came from."""
@@ -386,7 +389,7 @@ def config(
 @app.command(epilog="Example: smtspool demo /tmp/campaign")
 def demo(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="Where to keep the campaign; default: nowhere.")
+        Path | None, typer.Argument(metavar="DIR", help="Where to keep the campaign; default: nowhere.")
     ] = None,
 ) -> None:
     """Run the sample campaign: walk small parsers, solve their path constraints, execute the new inputs."""

@@ -60,6 +60,14 @@ def test_new_inputs_are_exported_for_afl(place: Place) -> None:
     assert exported.name.startswith("id:")
 
 
+def test_a_missing_file_submits_nothing(place: Place) -> None:
+    path = place.file("a.smt2", equation(1))
+    place.run("init", place.root)
+    refused = place.run("submit", place.root, path, "typo.smt2", place.folder, code=2)
+    assert f"no such file: typo.smt2, {place.folder}" in refused.stderr
+    assert place.in_spool("incoming") == set()
+
+
 def test_a_name_twice_gets_a_suffix_and_the_query_is_answered_once(place: Place) -> None:
     path = place.file("a.smt2", equation(1))
     place.run("init", place.root)
@@ -106,8 +114,7 @@ def test_a_timeout_is_an_answer_and_not_tried_for_ever(place: Place) -> None:
 )
 def test_a_wrong_command_is_one_sentence(place: Place, words: tuple[str, ...], complaint: str) -> None:
     place.create()
-    code = 74 if words[0] == "submit" else 2
-    done = place.run(*words, code=code)
+    done = place.run(*words, code=2)
     assert complaint in done.stderr
     assert done.stderr.startswith("smtspool: ")
     assert done.stderr.count("\n") == 1
