@@ -202,10 +202,10 @@ class Worker:
         for (lease, answer), kept in zip(self._answered, self.store.complete(self._answered), strict=True):
             if kept:
                 log.debug(
-                    "query %s: %s by %s",
+                    "query %s: %s%s",
                     lease.query.id,
                     answer.status,
-                    answer.engine,
+                    f" by {answer.engine}" if answer.engine else f": {answer.reason}",
                     extra={"query": lease.query.id, "attempts": _told(answer)},
                 )
             else:
