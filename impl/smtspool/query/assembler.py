@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from sys import intern
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.query.identity import Assertion, Declaration, Term, chain, content_id, form_of
-from smtspool.query.lexer import items, one_term, spell
+from smtspool.query.identity import (
+    Assertion,
+    Declaration,
+    Term,
+    chain,
+    content_id,
+    form_of,
+    form_piece,
+)
+from smtspool.query.lexer import depths, items, nesting, one_term, spell, tokenize
 from smtspool.query.limits import Limits
-from smtspool.query.sorts import Sorts, value_bits
-from smtspool.query.terms import Vocabulary
+from smtspool.query.memory import Checked, Node, memory_of
+from smtspool.query.sorts import Sort, Sorts, value_bits
+from smtspool.query.terms import Vocabulary, strip_annotations
+from smtspool.query.theory import DECLARATIONS
 from smtspool.query.value import Query, Symbol, Witness
 
 __all__ = ["Assembler"]
@@ -29,7 +41,9 @@ class Assembler:
         self._limits = limits
         self._vocabulary = Vocabulary(logic, limits)
         self._sorts = Sorts(logic, limits)
+        self._memory = memory_of(logic, limits)
         self._declared: dict[str, Declaration] = {}
+        self._numbers: dict[str, str] = {}  # of the names in the assertions on the stack
         self._assertions: list[Assertion] = []
         self._emitted: set[str] = set()  # names that some level on the stack declares
         self._marks: list[tuple[int, int, int]] = []  # declarations, aliases, assertions at each push
@@ -41,18 +55,31 @@ class Assembler:
         if len(tokens) < 4:
             raise AdmissionError(Reason.SYNTAX, f"{tokens[1]} is incomplete")
         name = self._vocabulary.name(tokens[2])
-        if name in self._declared or name in self._sorts:
-            raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice")
-        self._limits.hold("declarations", len(self._declared) + 1)
+        self._check_free(name)
         command = tokens[1]
         if command == "declare-sort":
             self._declare_sort(name, tokens)
         elif command == "declare-const":
-            self._declare_function(name, (), tokens[3:-1])
+            self._declare_constant(name, tokens[3:-1])
         elif command == "declare-fun" and tokens[3:5] == ["(", ")"]:
-            self._declare_function(name, (), tokens[5:-1])
+            self._declare_constant(name, tokens[5:-1])
         else:
             self._declare_parts(command, name, tokens, levels)
+
+    def declare_text(self, source: str) -> None:
+        """One command of the ``declare-`` or ``define-`` kind, as its text."""
+        known = self._memory.symbols.get(source)
+        if known is not None:
+            self._check_free(known.names[0])
+            self._add(known.text, known.tokens, known.names, known.symbol)
+            return
+        tokens, levels = self._one_term(source)
+        if len(tokens) < 2 or tokens[1] not in DECLARATIONS:
+            raise AdmissionError(Reason.COMMAND, f"{source[:64]!r} is not a declaration or definition")
+        self.declare(tokens, levels)
+        new = self._declared.get(tokens[2])
+        if new and new.symbol and not new.defined and len(new.names) == 1 and not self._sorts.aliases:
+            self._memory.symbols.put(source, new, len(source))
 
     def find(self, name: str) -> Declaration | None:
         """What ``name`` is declared or defined as in the scopes now open."""
@@ -62,7 +89,18 @@ class Assembler:
         """Push the one term that ``tokens`` must be."""
         if not one_term(tokens, levels, 0, len(tokens)):
             raise AdmissionError(Reason.SYNTAX, "an assertion is one term")
-        self._push_assertion(self._term(tokens))
+        self._push_assertion(self._term(tokens, levels))
+
+    def assert_text(self, source: str) -> None:
+        """Push the one term that ``source`` must be."""
+        known = self._memory.terms.get(source)
+        if known is None or self._sorts.aliases or not self._vocabulary.covers(known.required):
+            tokens, levels = self._one_term(source)
+            term = self._term(tuple(map(intern, tokens)), levels)
+            known = Checked(term, self._vocabulary.visible(term.names))
+            if not self._sorts.aliases:
+                self._memory.terms.put(source, known, len(source))
+        self._push_assertion(known.term)
 
     def push(self, count: int) -> None:
         """Open ``count`` scopes."""
@@ -79,9 +117,10 @@ class Assembler:
         declarations, aliases, assertions = self._marks[-count]
         del self._marks[-count:]
         while len(self._assertions) > assertions:
-            self._emitted.difference_update(need.command.names[0] for need in self._assertions.pop().needs)
+            self._pop_assertion()
         while len(self._declared) > declarations:
             name, _ = self._declared.popitem()
+            self._vocabulary.forget(name)
             self._sorts.forget(name)
         self._sorts.forget_aliases(aliases)
 
@@ -101,7 +140,7 @@ class Assembler:
         self._limits.hold("replicated", self._replicated)
         symbols = tuple([d.symbol for d in self._declared.values() if d.symbol and not d.defined])
         self._limits.hold("model_bits", sum([value_bits(symbol.sort) for symbol in symbols]))
-        declarations = tuple([declaration.command.text for declaration in self._declared.values()])
+        declarations = tuple([declaration.text for declaration in self._declared.values()])
         *prefix, target = [assertion.level.assertion for assertion in self._assertions]
         size = sum(map(len, declarations)) + sum(map(len, prefix)) + len(target)
         self._replicated_text += size
@@ -118,43 +157,93 @@ class Assembler:
             priority=priority,
             id=content_id(self._logic, declarations, prefix, target),
             levels=tuple([assertion.level for assertion in self._assertions]),
-            form=form_of(self._logic, self._assertions),
+            form=form_of(self._logic, self._assertions, self._numbers),
             size=size,
         )
         if empty:
-            self._assertions.pop()
+            self._pop_assertion()
         return query
 
-    def _term(self, tokens: Sequence[str], parameters: Sequence[str] = ()) -> Term:
-        return self._vocabulary.term(self._sorts.expand(tokens), self._declared, parameters)
+    def _check_free(self, name: str) -> None:
+        if name in self._declared or name in self._sorts:
+            raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice")
+        if len(self._declared) >= self._limits.declarations:
+            self._limits.hold("declarations", len(self._declared) + 1)
+
+    def _one_term(self, source: str) -> tuple[Sequence[str], Sequence[int]]:
+        tokens = tokenize(source, self._limits)
+        levels = depths(tokens, self._limits)
+        if "!" in tokens:
+            tokens = strip_annotations(tokens)
+            levels = depths(tokens, self._limits)
+        if not one_term(tokens, levels, 0, len(tokens)):
+            raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")
+        return tokens, levels
+
+    def _term(self, tokens: Sequence[str], levels: Sequence[int], parameters: Sequence[str] = ()) -> Term:
+        if self._sorts.aliases:
+            tokens = self._sorts.expand(tokens)
+            levels = nesting(tokens)
+        return self._vocabulary.term(tokens, levels, parameters)
 
     def _push_assertion(self, term: Term) -> None:
         self._limits.hold("assertions", len(self._assertions) + 1)
-        needs = self._needs(term)
+        needs = () if self._emitted.issuperset(term.names) else self._needs(term)
+        self._emitted.update([need.names[0] for need in needs])
+        numbered = len(self._numbers)
+        node = self._node(needs, term)
+        for name in node.names:
+            self._numbers.setdefault(name, f"${len(self._numbers)}")
+        self._assertions.append(Assertion(needs, node.level, node.form, numbered))
+
+    def _node(self, needs: Sequence[Declaration], term: Term) -> Node:
+        """Level and form follow from the key of the level below, which stands for everything there."""
         below = self._assertions[-1].level.key if self._assertions else ""
-        level = chain(below, self._logic, [need.command.text for need in needs], term.text)
-        self._emitted.update([need.command.names[0] for need in needs])
-        self._assertions.append(Assertion(term, needs, level))
+        texts = tuple([need.text for need in needs])
+        node = self._memory.nodes.get((below, term.text, texts))
+        if node is None:
+            level = chain(below, self._logic, texts, term.text)
+            numbered = len(self._numbers)
+            form = form_piece(needs, term, self._numbers)
+            node = Node(level, form, tuple(islice(self._numbers, numbered, None)))
+            self._memory.nodes.put((below, term.text, texts), node, len(term.text) + sum(map(len, texts)))
+        return node
+
+    def _pop_assertion(self) -> None:
+        assertion = self._assertions.pop()
+        self._emitted.difference_update([need.names[0] for need in assertion.needs])
+        while len(self._numbers) > assertion.numbered:
+            self._numbers.popitem()
 
     def _needs(self, term: Term) -> tuple[Declaration, ...]:
         """What ``term`` refers to, directly or not, and no level below declares; in script order."""
-        found: dict[str, Declaration] = {}
-        todo = list(term.names)
-        while todo:
-            name = todo.pop()
-            declaration = self._declared.get(name)
-            if declaration is not None and name not in self._emitted and name not in found:
-                found[name] = declaration
-                todo += declaration.command.names
-        return tuple(sorted(found.values(), key=lambda declaration: declaration.place))
+        declared, emitted = self._declared, self._emitted
+        todo = [name for name in term.names if name in declared and name not in emitted]
+        found = dict.fromkeys(todo)
+        for name in todo:
+            for also in declared[name].names[1:]:
+                if also in declared and also not in emitted and also not in found:
+                    found[also] = None
+                    todo.append(also)
+        return tuple(sorted([declared[name] for name in found]))
 
-    def _add(self, command: Term, symbol: Symbol | None, *, defined: bool = False) -> None:
-        self._declared[command.names[0]] = Declaration(len(self._declared), command, symbol, defined)
+    def _add(
+        self,
+        text: str,
+        tokens: Sequence[str],
+        names: tuple[str, ...],
+        symbol: Symbol | None,
+        *,
+        defined: bool = False,
+    ) -> None:
+        name = names[0]
+        self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
+        self._vocabulary.add(name)
 
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
         self._require_functions(name)
         self._sorts.declare(name, tokens[3] if len(tokens) == 5 else "")
-        self._add(Term(spell(tokens), tokens, (name,)), None)
+        self._add(spell(tokens), tokens, (name,), None)
 
     def _declare_parts(self, command: str, name: str, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """A command with a list of parameters, which ``define-const`` leaves out."""
@@ -172,18 +261,24 @@ class Assembler:
         elif command == "declare-fun":
             self._declare_function(name, [tokens[a:b] for a, b in parameters], tokens[slice(*rest[0])])
         else:
-            self._define_function(name, tokens, parameters, rest[0], rest[1])
+            self._define_function(name, tokens, levels, parameters, rest[0], rest[1])
+
+    def _declare_constant(self, name: str, value: Sequence[str]) -> None:
+        sort = self._sorts.resolve(value)
+        symbol = Symbol(name, sort.text)
+        tokens = ("(", "declare-fun", name, "(", ")", *sort.tokens, ")")
+        self._add(symbol.declaration, tokens, (name, *sort.free), symbol)
 
     def _declare_function(self, name: str, params: Sequence[Sequence[str]], value: Sequence[str]) -> None:
         sorts = [self._sorts.resolve(param) for param in params]
         sort = self._sorts.resolve(value)
-        arguments = [token for tokens in sorts for token in tokens]
-        if arguments:
+        if sorts:
             self._require_functions(name)
-        symbol = Symbol(name, spell(sort), tuple(map(spell, sorts)))
-        tokens = ("(", "declare-fun", name, "(", *arguments, ")", *sort, ")")
-        names = (name, *self._sorts.free((*arguments, *sort)))
-        self._add(Term(symbol.declaration, tokens, names), symbol)
+        symbol = Symbol(name, sort.text, tuple([param.text for param in sorts]))
+        arguments = [token for param in sorts for token in param.tokens]
+        tokens = ("(", "declare-fun", name, "(", *arguments, ")", *sort.tokens, ")")
+        free = [used for part in (*sorts, sort) for used in part.free]
+        self._add(symbol.declaration, tokens, (name, *free), symbol)
 
     def _require_functions(self, name: str) -> None:
         if "UF" not in self._logic:
@@ -200,26 +295,26 @@ class Assembler:
         self,
         name: str,
         tokens: Sequence[str],
+        levels: Sequence[int],
         parameters: Sequence[tuple[int, int]],
         sort: tuple[int, int],
         body: tuple[int, int],
     ) -> None:
         head = ["(", "define-fun", name, "("]
         names: list[str] = []
-        sorts: list[tuple[str, ...]] = []
+        sorts: list[Sort] = []
         for start, end in parameters:
             if end - start < 4 or tokens[start] != "(":
                 raise AdmissionError(Reason.SYNTAX, f"a parameter of {name[:64]} is not (name sort)")
             names.append(self._vocabulary.name(tokens[start + 1]))
             sorts.append(self._sorts.resolve(tokens[start + 2 : end - 1]))
-            head += ("(", names[-1], *sorts[-1], ")")
+            head += ("(", names[-1], *sorts[-1].tokens, ")")
         if len(set(names)) != len(names):
             raise AdmissionError(Reason.SYMBOL, f"a parameter of {name[:64]} is named twice")
         value = self._sorts.resolve(tokens[slice(*sort)])
-        term = self._term(tokens[slice(*body)], names)
-        symbol = Symbol(name, spell(value), tuple(map(spell, sorts)))
-        free = self._sorts.free([token for part in (*sorts, value) for token in part])
+        term = self._term(tokens[slice(*body)], levels[slice(*body)], names)
+        symbol = Symbol(name, value.text, tuple([sort_.text for sort_ in sorts]))
+        free = [used for part in (*sorts, value) for used in part.free]
         every = tuple(dict.fromkeys((name, *names, *free, *term.names)))
         text = f"{spell(head)}) {symbol.sort} {term.text})"
-        command = Term(text, (*head, ")", *value, *term.tokens, ")"), every)
-        self._add(command, symbol, defined=True)
+        self._add(text, (*head, ")", *value.tokens, *term.tokens, ")"), every, symbol, defined=True)

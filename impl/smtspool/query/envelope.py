@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query import symcc
 from smtspool.query.assembler import Assembler
-from smtspool.query.lexer import depths, one_term, tokenize
-from smtspool.query.limits import Limits
+from smtspool.query.lexer import tokenize
+from smtspool.query.limits import DEFAULT, Limits
 from smtspool.query.members import hex_bytes, integer, object_of, priority_of, strings, text, timeout_of
-from smtspool.query.smtlib import DECLARATIONS, parse_smt2
+from smtspool.query.smtlib import parse_smt2
 from smtspool.query.strictjson import load_object
-from smtspool.query.terms import strip_annotations
 from smtspool.query.value import Query, Witness
 
 __all__ = ["SCHEMA", "parse_envelope", "parse_file", "to_envelope"]
@@ -30,7 +29,7 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
 
     Whatever ``data`` is, the only exception is ``AdmissionError``.
     """
-    limits = limits or Limits()
+    limits = limits or DEFAULT
     limits.hold("file", len(data))
     if not name.endswith((".smt2", ".json")):
         raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither in .smt2 nor in .json")
@@ -49,7 +48,7 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
     Of ``smtspool-query-v1``, ``schema``, ``logic`` and ``target`` are required, and an unknown member is
     refused by name.
     """
-    limits = limits or Limits()
+    limits = limits or DEFAULT
     schema = text(document, "schema")
     if schema == symcc.SCHEMA:
         return symcc.parse_ir(document, limits)
@@ -60,12 +59,9 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
         raise AdmissionError(Reason.SCHEMA, f"unknown member {min(map(str, unknown))[:64]!r}")
     assembler = Assembler(text(document, "logic"), limits)
     for command in strings(document, "declarations"):
-        tokens, levels = _one_term(command, limits)
-        if len(tokens) < 2 or tokens[1] not in DECLARATIONS:
-            raise AdmissionError(Reason.COMMAND, f"{command[:64]!r} is not a declaration or definition")
-        assembler.declare(tokens, levels)
+        assembler.declare_text(command)
     for assertion in (*strings(document, "prefix"), text(document, "target")):
-        assembler.assert_(*_one_term(assertion, limits))
+        assembler.assert_text(assertion)
     return assembler.query(
         metadata=object_of(document, "metadata", limits),
         timeout_ms=timeout_of(document, limits),
@@ -92,17 +88,6 @@ def to_envelope(query: Query) -> dict[str, Any]:
             "symbols": dict(query.witness.symbols),
         }
     return envelope
-
-
-def _one_term(source: str, limits: Limits) -> tuple[list[str], Sequence[int]]:
-    tokens = tokenize(source, limits)
-    levels = depths(tokens, limits)
-    if "!" in tokens:
-        tokens = strip_annotations(tokens)
-        levels = depths(tokens, limits)
-    if not one_term(tokens, levels, 0, len(tokens)):
-        raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")
-    return tokens, levels
 
 
 def _witness(document: Mapping[str, Any], assembler: Assembler, limits: Limits) -> Witness | None:

@@ -5,13 +5,13 @@ All hash texts that are free of control characters, so ``\\x00`` and ``\\x01`` s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
 from smtspool.query.value import Form, Level, Symbol
 
-__all__ = ["NORMALISER", "Assertion", "Declaration", "Term", "chain", "content_id", "form_of"]
+__all__ = ["NORMALISER", "Assertion", "Declaration", "Term", "chain", "content_id", "form_of", "form_piece"]
 
 # Part of every form digest: change it whenever the canonical text or the renaming changes meaning.
 NORMALISER = "smtspool-form-1"
@@ -28,10 +28,12 @@ class Term(NamedTuple):
 
 
 class Declaration(NamedTuple):
-    """One declare or define command; ``symbol`` is ``None`` for a sort."""
+    """One declare or define command, checked; ``symbol`` is ``None`` for a sort."""
 
     place: int  # its number among the commands of the script
-    command: Term  # all of it; its own name comes first
+    text: str
+    tokens: Sequence[str]
+    names: tuple[str, ...]  # its own comes first
     symbol: Symbol | None
     defined: bool  # define-fun: its value belongs to the question, not to the answer
 
@@ -39,9 +41,10 @@ class Declaration(NamedTuple):
 class Assertion(NamedTuple):
     """One assertion on the stack, with the declarations that no assertion below it needed."""
 
-    term: Term
     needs: tuple[Declaration, ...]
     level: Level
+    form: str  # what it adds to the text that the form digests
+    numbered: int  # names numbered below it
 
 
 def chain(below: str, logic: str, declarations: Sequence[str], assertion: str) -> Level:
@@ -57,39 +60,40 @@ def content_id(logic: str, declarations: Iterable[str], prefix: Iterable[str], t
     return sha256(text.encode()).hexdigest()
 
 
-def form_of(logic: str, assertions: Sequence[Assertion]) -> Form:
-    """Number the names by first appearance, definitions before the assertion that first needs them."""
-    numbers: dict[str, str] = {}
-    names: list[str] = []
-    declared: dict[str, Declaration] = {}
-    pieces = [NORMALISER, logic]
+def form_piece(needs: Sequence[Declaration], term: Term, numbers: dict[str, str]) -> str:
+    """``term`` after the definitions it is the first to need, with names replaced by their ``numbers``.
 
-    def renamed(term: Term) -> str:
-        for name in term.names:
-            if name not in numbers:
-                numbers[name] = f"${len(names)}"  # no theory symbol or literal begins with "$"
-                names.append(name)
-        number = numbers.get
-        return " ".join([number(token, token) for token in term.tokens])
+    A name met for the first time gets the next number.
+    """
+    pieces = [_renamed(need.tokens, need.names, numbers) for need in needs if need.defined]
+    return "\x00".join((*pieces, "\x01", _renamed(term.tokens, term.names, numbers)))
 
-    for assertion in assertions:
-        for declaration in assertion.needs:
-            declared[declaration.command.names[0]] = declaration
-            if declaration.defined:
-                pieces.append(renamed(declaration.command))
-        pieces += ("\x01", renamed(assertion.term))
+
+def form_of(logic: str, assertions: Sequence[Assertion], numbers: Mapping[str, str]) -> Form:
+    """The form of a stack of assertions whose pieces were made in order with ``numbers``."""
+    numbers = dict(numbers)
+    pieces = [NORMALISER, logic, *[assertion.form for assertion in assertions], "\x01"]
+    declared = {need.names[0]: need for assertion in assertions for need in assertion.needs}
     # What the numbers stand for. A declaration may name a sort that is new, so the list grows meanwhile.
-    pieces.append("\x01")
+    names = list(numbers)
     order: list[str] = []
     for name in names:
         known = declared.get(name)
-        if known is not None and not known.defined:
-            command = known.command
-            if len(command.names) == 1:  # all but its own name is fixed text
-                kind = command.tokens[1]
-                pieces.append(f"{kind} {numbers[name]}{command.text[len(kind) + len(name) + 2 :]}")
-            else:
-                pieces.append(renamed(command))
-            if known.symbol is not None:
-                order.append(name)
+        if known is None or known.defined:
+            continue
+        if len(known.names) == 1:  # all but its own name is fixed text
+            kind = known.tokens[1]
+            pieces.append(f"{kind} {numbers[name]}{known.text[len(kind) + len(name) + 2 :]}")
+        else:
+            pieces.append(_renamed(known.tokens, known.names, numbers))
+            names += list(numbers)[len(names) :]
+        if known.symbol is not None:
+            order.append(name)
     return Form(sha256("\x00".join(pieces).encode()).hexdigest(), tuple(order))
+
+
+def _renamed(tokens: Sequence[str], names: Iterable[str], numbers: dict[str, str]) -> str:
+    for name in names:
+        if name not in numbers:
+            numbers[name] = f"${len(numbers)}"  # no theory symbol or literal begins with "$"
+    return " ".join(map(numbers.get, tokens, tokens))

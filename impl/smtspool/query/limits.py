@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from smtspool.errors import AdmissionError, Reason
 
-__all__ = ["Limits"]
+__all__ = ["DEFAULT", "Limits"]
 
 MIB = 1 << 20
 
@@ -50,3 +50,6 @@ class Limits:
         if value > limit:
             what = name.replace("_", " ")
             raise AdmissionError(Reason.TOO_LARGE, f"{what}: {value} is over the limit of {limit}")
+
+
+DEFAULT = Limits()

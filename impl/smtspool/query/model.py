@@ -152,4 +152,4 @@ def _definition(query: Query, symbol: Symbol, model: Mapping[str, str]) -> str:
     definition = assembler.find(symbol.name)
     if definition is None or definition.symbol != symbol:
         raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is for another signature")
-    return definition.command.text
+    return definition.text

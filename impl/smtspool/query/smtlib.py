@@ -12,16 +12,13 @@ from collections.abc import Mapping, Sequence
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, items, one_term, tokenize
-from smtspool.query.limits import Limits
+from smtspool.query.limits import DEFAULT, Limits
 from smtspool.query.terms import strip_annotations
-from smtspool.query.theory import DEFAULT_LOGIC
+from smtspool.query.theory import DECLARATIONS, DEFAULT_LOGIC
 from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 
-__all__ = ["DECLARATIONS", "parse_smt2"]
+__all__ = ["parse_smt2"]
 
-DECLARATIONS = frozenset(
-    {"declare-fun", "declare-const", "declare-sort", "define-fun", "define-const", "define-sort"}
-)
 # They shape what a tool prints or how long it thinks, never what a query means, and are dropped.
 _OPTIONS = frozenset(
     {
@@ -63,7 +60,7 @@ def parse_smt2(
     ``set-logic`` the smallest supported logic is taken that has what the script declares.
     Raises ``AdmissionError``; its reason is ``empty`` when there is no ``check-sat``.
     """
-    limits = limits or Limits()
+    limits = limits or DEFAULT
     tokens = tokenize(text, limits)
     levels = depths(tokens, limits)
     if "!" in tokens:

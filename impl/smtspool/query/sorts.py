@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from smtspool.errors import AdmissionError, Reason
+from smtspool.query.lexer import spell
 from smtspool.query.limits import Limits
 from smtspool.query.theory import check_fixed, theory_of
 
-__all__ = ["Sorts", "value_bits"]
+__all__ = ["Sort", "Sorts", "value_bits"]
 
 _ELEMENT = re.compile(r"\(_ BitVec ([0-9]+)\)\)*\Z", re.ASCII)
 _ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
+
+
+class Sort(NamedTuple):
+    """One sort with every abbreviation written out."""
+
+    text: str
+    tokens: tuple[str, ...]
+    free: tuple[str, ...] = ()  # the declared sorts in it
 
 
 @lru_cache(maxsize=1 << 10)
@@ -32,8 +42,9 @@ class Sorts:
         self._arity = {"Bool": 0}
         if "Array" in theory_of(logic):
             self._arity["Array"] = 2
+        self._plain = {"Bool": Sort("Bool", ("Bool",))}  # that are one token and need no declaration
         self._free: set[str] = set()
-        self.aliases: dict[str, tuple[str, ...]] = {}
+        self.aliases: dict[str, Sort] = {}
         self._expansion = 0
 
     def __contains__(self, name: str) -> bool:
@@ -61,10 +72,6 @@ class Sorts:
         while len(self.aliases) > count:
             self.aliases.popitem()
 
-    def free(self, tokens: Iterable[str]) -> list[str]:
-        """The declared sorts among the tokens of resolved sorts."""
-        return [token for token in tokens if token in self._free]
-
     def expand(self, tokens: Sequence[str]) -> Sequence[str]:
         """``tokens`` of a term with every abbreviation written out. Raises ``AdmissionError`` (too-large)."""
         if not self.aliases:
@@ -73,18 +80,19 @@ class Sorts:
             self._pay(self.aliases[name], uses)
         expanded: list[str] = []
         for token in tokens:
-            expanded += self.aliases.get(token, (token,))
+            alias = self.aliases.get(token)
+            expanded += (token,) if alias is None else alias.tokens
         return expanded
 
-    def _pay(self, alias: Sequence[str], uses: int = 1) -> None:
+    def _pay(self, alias: Sort, uses: int = 1) -> None:
         """A few bytes of script may stand for kilobytes of sort: count them before they are written."""
-        self._expansion += uses * sum(map(len, alias))
+        self._expansion += uses * sum(map(len, alias.tokens))
         self._limits.hold("expansion", self._expansion)
 
-    def resolve(self, tokens: Sequence[str]) -> tuple[str, ...]:
-        """The canonical tokens of one sort. Raises ``AdmissionError`` (symbol, syntax, too-large)."""
+    def resolve(self, tokens: Sequence[str]) -> Sort:
+        """One sort. Raises ``AdmissionError`` (symbol, syntax, too-large)."""
         if len(tokens) == 1:
-            return self._constant(tokens[0])
+            return self._plain.get(tokens[0]) or self._constant(tokens[0])
         resolved: list[str] = []
         missing = [1]  # arguments still to come, per open parenthesis
         size = 0
@@ -101,26 +109,28 @@ class Sorts:
             else:
                 missing[-1] -= 1
                 head = token == "("
-                part = (token,) if head else self._constant(token)
+                part = (token,) if head else self._constant(token).tokens
             size += sum(map(len, part)) + len(part)
             self._limits.hold("sort", size)
             resolved += part
         if missing != [0]:
             raise AdmissionError(Reason.SYNTAX, "a sort is missing or incomplete")
-        return tuple(resolved)
+        return Sort(spell(resolved), tuple(resolved), tuple([t for t in resolved if t in self._free]))
 
-    def _constant(self, token: str) -> tuple[str, ...]:
+    def _constant(self, token: str) -> Sort:
         alias = self.aliases.get(token)
         if alias is not None:
             self._pay(alias)
             return alias
-        arity = self._arity.get(token)
-        if arity is None and token.startswith("(_ BitVec "):
+        if token in self._plain:
+            return self._plain[token]
+        if token.startswith("(_ BitVec "):
             check_fixed(token, self._limits)
-            arity = self._arity[token] = 0
-        if arity != 0:
+            self._plain[token] = Sort(token, (token,))
+            return self._plain[token]
+        if self._arity.get(token) != 0:
             raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")
-        return (token,)
+        return Sort(token, (token,), (token,))
 
     def _constructor(self, token: str) -> int:
         arity = self._arity.get(token, 0)

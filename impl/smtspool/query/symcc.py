@@ -17,7 +17,6 @@ from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.assembler import Assembler
-from smtspool.query.lexer import depths, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.members import hex_bytes, integer, object_of, priority_of, text, timeout_of
 from smtspool.query.theory import DEFAULT_LOGIC
@@ -161,7 +160,7 @@ class _Graph:
             todo.pop()
         if self._lowered[root].width != _BOOL:
             raise _refused(f"node {root} is asserted and is not Boolean")
-        self.assembler.assert_(*self._tokens(self._lowered[root].text))
+        self.assembler.assert_text(self._lowered[root].text)
 
     def _lower(self, at: int, node: _Node) -> _Lowered:
         children = [self._lowered[child] for child in node.children]
@@ -173,7 +172,7 @@ class _Graph:
         name = f"n!{self._definitions}"
         self._definitions += 1
         sort = f"(_ BitVec {lowered.width})" if lowered.width else "Bool"
-        self.assembler.declare(*self._tokens(f"(define-fun {name} () {sort} {lowered.text})"))
+        self.assembler.declare_text(f"(define-fun {name} () {sort} {lowered.text})")
         return _Lowered(name, lowered.width)
 
     def _leaf(self, at: int, node: _Node) -> _Lowered:
@@ -193,12 +192,8 @@ class _Graph:
         name = f"byte!{index}"
         if name not in self.bytes:
             self.bytes[name] = index
-            self.assembler.declare(*self._tokens(f"(declare-fun {name} () (_ BitVec 8))"))
+            self.assembler.declare_text(f"(declare-fun {name} () (_ BitVec 8))")
         return _Lowered(name, 8)
-
-    def _tokens(self, source: str) -> tuple[list[str], Sequence[int]]:
-        tokens = tokenize(source, self._limits)
-        return tokens, depths(tokens, self._limits)
 
 
 def _operator(at: int, node: _Node, children: Sequence[_Lowered]) -> _Lowered:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.identity import Term
-from smtspool.query.lexer import identifier, spell
+from smtspool.query.lexer import identifier, identifiers, spell
 from smtspool.query.limits import Limits
 from smtspool.query.theory import check_fixed, theory_of
 
@@ -22,12 +22,29 @@ _PUNCTUATION = frozenset("()")
 
 
 class Vocabulary:
-    """The theory symbols of one logic, and the literals met so far."""
+    """The theory symbols of one logic, the literals met so far, and the names in scope."""
 
     def __init__(self, logic: str, limits: Limits) -> None:
         self.logic = logic
         self.limits = limits
         self._fixed = set(theory_of(logic) | _PUNCTUATION)
+        self._known = set(self._fixed)  # what may stand in a term: all that is fixed, and names in scope
+
+    def add(self, name: str) -> None:
+        """``name`` is declared from here on."""
+        self._known.add(name)
+
+    def forget(self, name: str) -> None:
+        """The declaration of ``name`` was popped."""
+        self._known.discard(name)
+
+    def covers(self, names: Iterable[str]) -> bool:
+        """Whether all ``names`` are in scope."""
+        return self._known.issuperset(names)
+
+    def visible(self, names: Iterable[str]) -> frozenset[str]:
+        """Those of ``names`` that are in scope."""
+        return frozenset(self._known.intersection(names))
 
     def name(self, token: str) -> str:
         """``token`` as a name one may declare or bind. Raises ``AdmissionError`` (symbol, syntax)."""
@@ -39,76 +56,104 @@ class Vocabulary:
             raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a name")
         return token
 
-    def term(self, tokens: Sequence[str], declared: Container[str], parameters: Sequence[str] = ()) -> Term:
-        """Check one term over ``declared`` names and ``parameters``. Raises ``AdmissionError``."""
+    def term(self, tokens: Sequence[str], levels: Sequence[int], parameters: Iterable[str] = ()) -> Term:
+        """Check one term over the names in scope and ``parameters``. Raises ``AdmissionError``.
+
+        ``levels`` are the depths after each token, from any base.
+        """
         distinct = dict.fromkeys(tokens)
-        fixed = self._fixed
-        names = tuple([t for t in distinct if t not in fixed and (t in declared or self._is_name(t))])
+        known = self._known
+        self._check_new([token for token in distinct if token not in known])
+        bound = set(parameters) - known
+        known |= bound
         if "let" in distinct:
-            self._check_scopes(tokens, declared, parameters)
-        else:
-            for name in names:
-                if name not in declared and name not in parameters:
-                    raise _undeclared(name)
+            self._check_scopes(tokens, levels)
+        elif not known.issuperset(distinct):
+            raise _undeclared(distinct, known)
+        known -= bound
         text = spell(tokens)
         if "()" in text and ("|" not in text or any(a == "(" and b == ")" for a, b in pairwise(tokens))):
             raise AdmissionError(Reason.SYNTAX, "an empty list stands in a term")
-        return Term(text, tokens, names)
+        fixed = self._fixed
+        return Term(text, tokens, tuple([token for token in distinct if token not in fixed]))
 
-    def _is_name(self, token: str) -> bool:
-        if token[0] in "(#":
+    def _check_new(self, tokens: Sequence[str]) -> None:
+        """Literals must be well-formed, and all else must be a name, bound or not."""
+        fixed = [token for token in tokens if token[0] in "(#"]
+        for token in fixed:
             check_fixed(token, self.limits)
-            self._fixed.add(token)
-            return False
-        if not identifier(token, self.limits):
-            raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} cannot stand in a term")
-        return True
+        self._fixed.update(fixed)
+        self._known.update(fixed)
+        names = [token for token in tokens if token[0] not in "(#"]
+        if names and not identifiers(names, self.limits):
+            odd = next(name for name in names if not identifier(name, self.limits))
+            raise AdmissionError(Reason.SYNTAX, f"{odd[:64]!r} cannot stand in a term")
 
-    def _check_scopes(
-        self, tokens: Sequence[str], declared: Container[str], parameters: Iterable[str]
-    ) -> None:
+    def _check_scopes(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """Walk ``(let ((x t) ...) body)``: x is bound in body, not in t; lets nest without recursion.
 
-        Of the innermost open let three things are kept: the depth at which its bindings open (-1 once they
-        are over), the depth at which its list or itself closes, and the names it binds.
+        One step goes to the next place where a scope begins or ends, and no further than the next let, so
+        that no token is looked at more than a few times.
         """
-        fixed = self._fixed
-        bound = dict.fromkeys(parameters, 1)  # how many open scopes bind a name
-        outer: list[tuple[int, int, set[str]]] = []
-        bindings, closing = -1, -1
-        names: set[str] = set()
-        depth = 0
-        walk = enumerate(tokens)
-        for at, token in walk:
-            if token == "(":
-                depth += 1
-                if depth == bindings:
-                    name = self.name(next(walk)[1])
-                    if name in names:
-                        raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is bound twice by one let")
-                    names.add(name)
-            elif token == ")":
-                depth -= 1
-                if depth == closing:
-                    if bindings >= 0:
-                        bindings, closing = -1, depth - 1
-                        for name in names:
-                            bound[name] = bound.get(name, 0) + 1
-                    else:
-                        for name in names:
-                            bound[name] -= 1
-                        bindings, closing, names = outer.pop()
-            elif token in fixed:
-                if token == "let":
-                    if at == 0 or tokens[at - 1] != "(" or tokens[at + 1] != "(":
-                        raise AdmissionError(Reason.SYNTAX, "a let without a list of bindings")
-                    outer.append((bindings, closing, names))
-                    bindings, closing, names = depth + 2, depth, set()
-            elif token not in declared and not bound.get(token):
-                raise _undeclared(token)
+        known, fixed = self._known, self._fixed
+        outer: list[tuple[int, set[str], bool]] = []
+        # Of the innermost let: its depth, the names it binds, and whether its list of bindings goes on.
+        level, names, listing = 0, set[str](), False
+        end = len(tokens)
+        let = _find(tokens, "let", 0, end)
+        at = 0
+        while at < end:
+            if not outer:
+                stop = let
+            else:
+                try:
+                    stop = levels.index(level + 1 if listing else level - 1, at, let)
+                except ValueError:
+                    stop = let
+            part = tokens[at:stop]
+            if not known.issuperset(part):
+                raise _undeclared(part, known)
+            at = stop + 1
+            if stop == end:
+                break
+            if stop == let:
+                if not let or tokens[let - 1] != "(" or tokens[at] != "(":
+                    raise AdmissionError(Reason.SYNTAX, "a let without a list of bindings")
+                outer.append((level, names, listing))
+                level, names, listing = levels[let], set(), True
+                at += 1
+                let = _find(tokens, "let", at, end)
+            elif not listing:
+                known -= names
+                level, names, listing = outer.pop()
+                continue
+            if tokens[at] == ")":
+                names -= known
+                known |= names
+                listing = False
+                at += 1
+            else:
+                name = tokens[at + 1]
+                if tokens[at] != "(":
+                    raise AdmissionError(Reason.SYNTAX, f"{tokens[at][:64]!r} is not a binding of a let")
+                if name in fixed:
+                    self.name(name)  # refuses it
+                if name in names:
+                    raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is bound twice by one let")
+                names.add(name)
+                at += 2
 
 
-def _undeclared(name: str) -> AdmissionError:
+def _find(sequence: Sequence[object], item: object, start: int, stop: int) -> int:
+    """Where ``item`` stands in ``sequence[start:stop]``; ``stop`` if it does not."""
+    try:
+        return sequence.index(item, start, stop)
+    except ValueError:
+        return stop
+
+
+def _undeclared(tokens: Iterable[str], known: Container[str]) -> AdmissionError:
+    name = next(token for token in tokens if token not in known)
     return AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not declared here")
 
 

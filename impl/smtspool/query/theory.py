@@ -13,7 +13,7 @@ from functools import lru_cache
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
 
-__all__ = ["DEFAULT_LOGIC", "IDENTIFIER", "LOGICS", "RESERVED", "check_fixed", "theory_of"]
+__all__ = ["DECLARATIONS", "DEFAULT_LOGIC", "IDENTIFIER", "LOGICS", "RESERVED", "check_fixed", "theory_of"]
 
 DEFAULT_LOGIC = "QF_BV"
 
@@ -43,6 +43,11 @@ _RESERVED = """
     get-unsat-core get-value pop push reset reset-assertions set-info set-logic set-option
 """
 RESERVED = frozenset(_RESERVED.split())
+
+# The commands that name something and that a producer may use.
+DECLARATIONS = frozenset(
+    {"declare-fun", "declare-const", "declare-sort", "define-fun", "define-const", "define-sort"}
+)
 
 _SIMPLE = r"[A-Za-z~!@$%^&*_\-+=<>.?/][0-9A-Za-z~!@$%^&*_\-+=<>.?/]*"
 IDENTIFIER = re.compile(_SIMPLE, re.ASCII)

@@ -1,0 +1,79 @@
+"""What was read before: producers repeat themselves, and a longer path repeats all of a shorter one.
+
+Nothing here changes a result. An entry is what reading gave, with all that the result depended on in its key
+or beside it, and losing one costs the time to read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from threading import Lock
+from typing import Generic, NamedTuple, TypeVar
+
+from smtspool.query.identity import Declaration, Term
+from smtspool.query.limits import Limits
+from smtspool.query.value import Level
+
+__all__ = ["Checked", "Memory", "Node", "memory_of"]
+
+_CHARACTERS = 1 << 20  # of source text in half a memo; its entries take some ten times as many bytes
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Memo(Generic[K, V]):
+    """A dictionary that forgets its older half when the newer one is full. Threads may share it."""
+
+    def __init__(self, characters: int = _CHARACTERS) -> None:
+        self._limit = characters
+        self._young: dict[K, V] = {}
+        self._old: dict[K, V] = {}
+        self._characters = 0  # of the younger half
+        self._lock = Lock()
+
+    def get(self, key: K) -> V | None:
+        """What was put, if it is still here."""
+        found = self._young.get(key)
+        return self._old.get(key) if found is None else found
+
+    def put(self, key: K, value: V, characters: int) -> None:
+        """Remember ``value``, made of so much text; what alone would fill the memo is not kept."""
+        if characters > self._limit // 8:
+            return
+        with self._lock:
+            self._characters += characters
+            if self._characters > self._limit:
+                self._old, self._young, self._characters = self._young, {}, characters
+            self._young[key] = value
+
+
+class Checked(NamedTuple):
+    """A term that is sound wherever the names in ``required`` are declared."""
+
+    term: Term
+    required: frozenset[str]
+
+
+class Node(NamedTuple):
+    """One assertion upon all below it: its level, its part of the form, the names it is the first to have."""
+
+    level: Level
+    form: str
+    names: tuple[str, ...]
+
+
+class Memory:
+    """Everything remembered of one logic under one set of limits."""
+
+    def __init__(self) -> None:
+        self.terms = Memo[str, Checked]()  # by source text
+        self.symbols = Memo[str, Declaration]()  # by source text; of built-in sorts, without abbreviations
+        self.nodes = Memo[tuple[str, str, tuple[str, ...]], Node]()  # by key below, term and declarations
+
+
+@lru_cache(maxsize=8)
+def memory_of(logic: str, limits: Limits) -> Memory:
+    """The memory of this process."""
+    return Memory()
