@@ -21,6 +21,25 @@ __all__ = ["MAX_WITNESSES", "ingest"]
 # Witnesses kept of one query; a fleet may send the same query with ever new inputs.
 MAX_WITNESSES = 64
 
+_INSERT_PREFIX = "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)"
+_INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
+_INSERT_QUERY = (
+    "INSERT INTO queries (number, id, form, prefix, depth, priority, timeout_ms, created, state) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_INSERT_TEXT = "INSERT INTO texts (query, body) VALUES (?, ?)"
+_INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
+_APPOINT_LEADER = "UPDATE forms SET leader = ? WHERE number = ?"
+# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
+_HURRY_LEADER = "UPDATE queries SET priority = max(priority, ?1) WHERE number = ?2 AND priority < ?1"
+# In the order in which they are executed: a row refers only to tables written before its own.
+_STATEMENTS = (
+    *(_INSERT_PREFIX, _INSERT_FORM, _INSERT_QUERY, _INSERT_TEXT, _INSERT_WITNESS),
+    *(_APPOINT_LEADER, _HURRY_LEADER),
+)
+
+_Rows = dict[str, list[tuple[object, ...]]]
+
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
@@ -67,7 +86,7 @@ class _Batch:
     inserted: dict[bytes, int] = field(default_factory=dict)  # and of those that are
     prefixes: dict[bytes, int] = field(default_factory=dict)
     forms: dict[bytes, FormRow] = field(default_factory=dict)
-    rows: dict[str, list[tuple[object, ...]]] = field(default_factory=dict)
+    rows: _Rows = field(default_factory=lambda: {statement: [] for statement in _STATEMENTS})
     # Queries whose form is answered unsat: they need no solving.
     answered: list[tuple[int, int]] = field(default_factory=list)
     last: dict[Digests, int] = field(default_factory=dict)  # highest row number in use
@@ -87,9 +106,7 @@ class _Batch:
         number = self.numbers[entry.identity] = self._number(self.db.queries)
         form, state = self._place(number, entry)
         path = [bytes.fromhex(level.key) for level in query.levels[:-1]]
-        self._row(
-            "INSERT INTO queries (number, id, form, prefix, depth, priority, timeout_ms, created, state) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        self.rows[_INSERT_QUERY].append(
             (
                 number,
                 entry.identity,
@@ -100,11 +117,11 @@ class _Batch:
                 query.timeout_ms,
                 self.now,
                 state,
-            ),
+            )
         )
-        self._row(_INSERT_TEXT, (number, entry.body))
+        self.rows[_INSERT_TEXT].append((number, entry.body))
         if entry.witness is not None:
-            self._row(_INSERT_WITNESS, (number, 0, *entry.witness))
+            self.rows[_INSERT_WITNESS].append((number, 0, *entry.witness))
 
     def _replay(self, number: int, entry: _Prepared) -> None:
         query = entry.query
@@ -134,13 +151,13 @@ class _Batch:
         form = self.forms.get(digest) or self._known_form(digest)
         if form is None:
             form = FormRow(self._number(self.db.forms), leader=number)
-            self._row(_INSERT_FORM, (form.number, digest, number))
+            self.rows[_INSERT_FORM].append((form.number, digest, number))
         elif form.state is FormState.OPEN and form.leader is not None:
-            self._row(_HURRY_LEADER, (entry.query.priority, form.leader))
+            self.rows[_HURRY_LEADER].append((entry.query.priority, form.leader))
             return form.number, State.WAITING
         elif form.state is FormState.OPEN:
             form.leader = number
-            self._row("UPDATE forms SET leader = ? WHERE number = ?", (number, form.number))
+            self.rows[_APPOINT_LEADER].append((number, form.number))
         elif form.state is FormState.ANSWERED and form.status is Status.UNSAT:
             self.answered.append((form.number, number))
         self.forms[digest] = form
@@ -165,10 +182,7 @@ class _Batch:
             depth += 1
             parent, row = row, self._number(self.db.prefixes)
             self.prefixes[digest] = row
-            self._row(
-                "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)",
-                (row, parent, digest, depth),
-            )
+            self.rows[_INSERT_PREFIX].append((row, parent, digest, depth))
         return row
 
     def _known_prefix(self, digest: bytes) -> int | None:
@@ -183,24 +197,13 @@ class _Batch:
         self.last[digests] = number
         return number
 
-    def _row(self, statement: str, values: tuple[object, ...]) -> None:
-        self.rows.setdefault(statement, []).append(values)
-
     def insert(self) -> None:
         """Write what was collected."""
-        # A row refers only to tables written before it.
-        for part in ("INTO prefixes", "INTO forms", "INTO queries", "INTO texts", "INTO witnesses", "UPDATE"):
-            for statement in [statement for statement in self.rows if part in statement]:
-                self.db.connection.executemany(statement, self.rows.pop(statement))
+        for statement, rows in self.rows.items():
+            self.db.connection.executemany(statement, rows)
+            rows.clear()
         for form, number in self.answered:
             place(self.db, self.now, form, number)
         self.answered.clear()
         self.inserted.update(self.numbers)
         self.numbers.clear()
-
-
-_INSERT_TEXT = "INSERT INTO texts (query, body) VALUES (?, ?)"
-_INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
-_INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
-# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
-_HURRY_LEADER = "UPDATE queries SET priority = max(priority, ?1) WHERE number = ?2 AND priority < ?1"
