@@ -1,8 +1,7 @@
-"""Every error smtspool raises on purpose, in four kinds.
+"""Every error smtspool raises on purpose, in three kinds.
 
 * :class:`AdmissionError` - the input is bad; the file is quarantined and nothing else happens.
 * :class:`InfrastructureError` - the machine failed us; nothing is lost, the work is tried again.
-* :class:`LeaseLost` - somebody else owns the query now; the work is dropped.
 * :class:`MisuseError` - the caller broke a rule of the interface.
 
 The text of each says what is wrong and what to do about it; codes are for machines (F365).
@@ -17,7 +16,6 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "InfrastructureError",
-    "LeaseLost",
     "LockRefused",
     "MisuseError",
     "Reason",
@@ -63,10 +61,6 @@ class InfrastructureError(SmtspoolError):
 
 class LockRefused(InfrastructureError):
     """The admission lock is a link, a FIFO, or not the inode its name leads to (F364 §4.1)."""
-
-
-class LeaseLost(SmtspoolError):
-    """The lease expired or was taken over; the fencing token no longer matches."""
 
 
 class MisuseError(SmtspoolError):
