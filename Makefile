@@ -3,7 +3,7 @@
 # make quick   lint, types and the fast tests, for every edit
 # make models       TLC on every model, against the pinned results
 # make conformance  every model driven through the code, with figures
-# make bench   speed against the limits and the peers (design page "quality bars"), table and JSON
+# make bench   speed against the limits and the peers, table and JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin

@@ -51,7 +51,7 @@ FOLLOW_SECONDS = 0.5
 
 app = typer.Typer(
     help="A durable, crash-safe SMT query service for parallel symbolic execution.",
-    epilog=EXIT_CODES,
+    epilog=EXIT_CODES.replace("\n", " "),  # one paragraph
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

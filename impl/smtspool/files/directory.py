@@ -203,9 +203,10 @@ def _explain(fd: int, name: str) -> str:
     except FileNotFoundError:
         return "the component vanished while it was opened; try again"
     if not is_link:
-        return "a component of the path is not a directory; remove it or choose another path"
+        return "a component of the path is not a directory (remove it or choose another path)"
     target = os.readlink(name, dir_fd=fd)
-    return f"a component of the path is a symbolic link to {target!r} and is not followed; give the real path"
+    link = f"a component of the path is a symbolic link to {target!r} and is not followed"
+    return f"{link}; give the real path instead of it"
 
 
 def _rename_noreplace(source: int, name: str, target: int, new_name: str) -> bool:
