@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smtspool.errors import LockRefused
+from smtspool.errors import LockRefused, MisuseError
 from smtspool.files import Directory, FileLock
 
 NAME = ".ingest.lock"
@@ -29,6 +29,15 @@ def test_two_holders_exclude_each_other_in_one_process(here: Directory) -> None:
         assert not second.try_acquire()
         first.release()
         assert second.try_acquire()
+
+
+def test_a_holder_cannot_take_it_twice_and_still_releases_it(here: Directory) -> None:
+    with FileLock(here, NAME) as lock, FileLock(here, NAME) as other:
+        assert lock.try_acquire()
+        with pytest.raises(MisuseError, match="held already"):
+            lock.try_acquire()
+        lock.release()
+        assert other.try_acquire()
 
 
 def test_the_file_is_private_empty_and_stays(tmp_path: Path, here: Directory) -> None:

@@ -9,7 +9,7 @@ import stat
 from types import TracebackType
 from typing import Self
 
-from smtspool.errors import LockRefused
+from smtspool.errors import LockRefused, MisuseError
 from smtspool.files.directory import Directory
 
 __all__ = ["FileLock"]
@@ -35,10 +35,13 @@ class FileLock:
     def try_acquire(self) -> bool:
         """Take the lock without waiting; False if another holder has it.
 
+        :raises MisuseError: this object has it
         :raises LockRefused: the name is a link, a FIFO or anything else but one regular file, or it was
             replaced while being locked; whoever did that must restore it
         :raises OSError: the machine failed, or its file system has no locks
         """
+        if self._fd >= 0:  # a second descriptor would leave the first, and its lock, to nobody
+            raise MisuseError(f"the lock {self._name} is held already; release it first")
         try:
             self._fd = self._directory.open_file(self._name, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:

@@ -46,4 +46,3 @@ def quarantine_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
     if len(os.fsencode(name)) > room:
         next(names)
     return names
-

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.files import Directory, Identity, Unstable, read_stable, write_durable
+from smtspool.files import Directory, Identity, Unstable, is_temporary, read_stable, write_durable
 from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
 
@@ -72,7 +72,7 @@ class Quarantine:
             return known
         names = set(self._rejected.names())
         for name in sorted(names):
-            if name.startswith(".") and name.endswith(".tmp"):
+            if is_temporary(name):
                 self._discard(name)
             elif name.endswith(ERROR) and name.removesuffix(ERROR) not in names:
                 self._settle_lone_sidecar(name)
