@@ -312,7 +312,7 @@ def retry(
     """Put queries that ended as unknown or error back into the queue."""
     campaign = service.Campaign.open(directory)
     with Store.open(campaign.store) as store:
-        ended = [result.query_id for result in store.results() if not result.answer.status.definite]
+        ended = store.undecided()
         chosen = {query: [known for known in ended if known.startswith(query)] for query in queries}
         missing = [query for query, found in chosen.items() if not found]
         if missing:

@@ -18,7 +18,7 @@ from smtspool.errors import ClosedError, ConfigError, InfrastructureError, Misus
 from smtspool.query import Status
 from smtspool.store import Fault, Store, database
 from smtspool.store.database import Database
-from tests.store.support import LEASE_S, UNSAT, in_child, query
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, in_child, query
 
 INDEX = "index.sqlite3"
 DEADLINE_S = 30
@@ -241,6 +241,20 @@ def test_one_rotten_row_is_parked_and_the_rest_flows(directory: Path) -> None:
     assert [(finding.fault, finding.subject) for finding in Store.fsck(directory)] == [
         (Fault.TEXT, query(1).id)
     ]
+
+
+def test_a_rotten_answer_can_be_asked_for_again(directory: Path) -> None:
+    with Store.open(directory, create=True) as store:
+        store.ingest([query(1), query(2)])
+        first, second = store.claim("w", LEASE_S, 2)
+        store.complete([(first, TIMEOUT), (second, UNSAT)])
+        with raw(directory) as other:
+            other.execute("UPDATE results SET body = x'7b7d' WHERE status = 'unknown'")
+        assert store.undecided() == [first.query.id]
+        assert store.retry(first.query.id)
+        assert store.undecided() == []
+        store.complete([(lease, UNSAT) for lease in store.claim("w", LEASE_S, 1)])
+    assert Store.fsck(directory) == []
 
 
 def test_a_rotten_proof_is_not_reused(directory: Path) -> None:

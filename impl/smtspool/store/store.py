@@ -203,6 +203,18 @@ class Store:
                 return
             after = rows[-1][0]
 
+    def undecided(self) -> list[str]:
+        """Ids of the queries that ended as unknown or error, in that order: what ``retry`` can re-open.
+
+        No answer is read, so a damaged one is among them like any other.
+        """
+        with self._db.read() as connection:
+            rows = connection.execute(
+                "SELECT q.id FROM results r JOIN queries q ON q.number = r.query "
+                "WHERE r.status IN ('unknown', 'error') ORDER BY r.number"
+            ).fetchall()
+        return [identity.hex() for (identity,) in rows]
+
     def counters(self) -> dict[str, int | float]:
         """Every counter: those of the tables, and telemetry such as ``wins.z3`` or ``stale``."""
         with self._db.read() as connection:
