@@ -180,7 +180,21 @@ def test_a_shrinking_path_keeps_its_prefix(servers, engine):
         reply = ask(generation, query)
         assert reply.status is Status.SAT
         kept.append(reply.kept_levels)
-    assert kept == [0, 0, 7, 6, 5, 4, 3, 2, 1]
+    assert kept == [0, 0, 7, 6, 5, 4, 3, 2, 0], "one level is no path"
+    generation.retire("end of test")
+
+
+def test_after_a_path_the_next_begins_on_the_stack_and_what_is_no_path_does_not(servers, engine):
+    generation = servers[engine].spawn(soon())
+    text = "(set-logic QF_BV)(declare-const x (_ BitVec 8))"
+    *_, third, fourth, fifth = parse_smt2(
+        text + "".join(f"(assert (bvugt x #x{n:02x}))(check-sat)" for n in range(5))
+    )
+    elsewhere = parse_smt2(text + "".join(f"(assert (bvult x #x{n:02x}))" for n in (9, 8, 7)) + "(check-sat)")
+    held = [ask(generation, query).held_levels for query in (third, fourth, fifth, *elsewhere)]
+    assert held == [0, 4, 5, 3]
+    (alone,) = parse_smt2(text + "(assert (= x #x05))(check-sat)")
+    assert [ask(generation, query).held_levels for query in (alone, *elsewhere)] == [0, 0]
     generation.retire("end of test")
 
 

@@ -65,6 +65,7 @@ class Generation:
         self._open = True
         self._tail = bytearray()
         self._last: tuple[str, ...] = ()  # level keys of the last request
+        self._on_path = False  # it found some of them on the stack
         self._stack: list[tuple[int, str]] = []  # (levels, key of the last one) at each push of the helper
 
     def exchange(self, request: Request, deadline: float, *, wake: int | None = None) -> Reply:
@@ -249,28 +250,29 @@ class Generation:
     def _reuse(self, request: Request) -> tuple[bool, int]:
         """Whether the helper shall keep a stack for this request, and how many of its levels stay on it.
 
-        Incremental solving costs an engine its preprocessing, so a stack is begun only when two successive
-        requests share levels. On a path that grows by one assertion to 30 it then saves much: 3.5 times less
-        CPU time in bitwuzla and z3, 12 times in cvc5.
+        Incremental solving costs an engine its preprocessing, so a stack is begun only for a path: when two
+        successive requests share levels, or when the path before this one was answered on the stack. What
+        that saves on paths that grow or shrink by one assertion: docs/measurements.md.
         """
         if request.op is not Op.SOLVE or request.fresh:
             return False, 0
         levels = request.levels
-        held = self.held(levels)
-        if held:
-            return True, held
         shared = 0
         for level, key in zip(levels, self._last, strict=False):
             if level.key != key:
                 break
             shared += 1
-        return shared >= _SHARED_TO_STACK, 0
+        held = self.held(levels)
+        on_path = self._on_path and len(levels) > _SHARED_TO_STACK
+        stacked = on_path or max(shared, held) >= _SHARED_TO_STACK
+        return stacked, held if stacked else 0
 
     def _remember(self, request: Request, kept: int, reply: Reply) -> None:
         if request.op is not Op.SOLVE:
             return
         levels = request.levels
         self._last = tuple(level.key for level in levels)
+        self._on_path = kept > 0
         if not reply.held_levels:
             self._stack = []
             return
