@@ -155,9 +155,9 @@ class TestMemo:
         assert len(held) <= 20
         assert held[-1] == 999
 
-    def test_what_is_too_large_is_not_kept(self) -> None:
-        memo = Memo[str, int](characters=100)
-        memo.put("huge", 1, 100)
+    def test_what_is_too_long_is_not_kept(self) -> None:
+        memo = Memo[str, int]()
+        memo.put("huge", 1, 1 << 16)
         assert memo.get("huge") is None
 
     def test_threads_may_share_it(self) -> None:

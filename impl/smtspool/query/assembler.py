@@ -165,7 +165,7 @@ class Assembler:
         return query
 
     def _check_free(self, name: str) -> None:
-        if name in self._declared or name in self._sorts:
+        if name in self._declared or name in self._sorts.aliases:
             raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice")
         if len(self._declared) >= self._limits.declarations:
             self._limits.hold("declarations", len(self._declared) + 1)
@@ -187,9 +187,11 @@ class Assembler:
         return self._vocabulary.term(tokens, levels, parameters)
 
     def _push_assertion(self, term: Term) -> None:
-        self._limits.hold("assertions", len(self._assertions) + 1)
+        if len(self._assertions) >= self._limits.assertions:
+            self._limits.hold("assertions", len(self._assertions) + 1)
         needs = () if self._emitted.issuperset(term.names) else self._needs(term)
-        self._emitted.update([need.names[0] for need in needs])
+        if needs:
+            self._emitted.update([need.names[0] for need in needs])
         numbered = len(self._numbers)
         node = self._node(needs, term)
         for name in node.names:

@@ -110,8 +110,9 @@ def _places(
     symbols: Mapping[object, object], assembler: Assembler, limits: Limits
 ) -> Iterator[tuple[str, int]]:
     for name, offset in symbols.items():
-        tokens = tokenize(name, limits) if isinstance(name, str) else []
-        declaration = assembler.find(tokens[0]) if len(tokens) == 1 else None
+        declaration = assembler.find(name) if isinstance(name, str) else None
+        if declaration is None and isinstance(name, str) and len(tokens := tokenize(name, limits)) == 1:
+            declaration = assembler.find(tokens[0])  # it is spelled otherwise here
         symbol = None if declaration is None or declaration.defined else declaration.symbol
         if symbol is None or symbol.sort != _BYTE_SORT or symbol.params:
             raise AdmissionError(Reason.SYMBOL, f"the witness symbol {name!r:.64} is not a declared byte")

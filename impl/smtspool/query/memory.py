@@ -18,6 +18,7 @@ from smtspool.query.value import Level
 __all__ = ["Checked", "Memory", "Node", "memory_of"]
 
 _CHARACTERS = 1 << 20  # of source text in half a memo; its entries take some ten times as many bytes
+_LONGEST = 4096  # a text that long is a whole path in one, and not seen again
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -39,8 +40,8 @@ class Memo(Generic[K, V]):
         return self._old.get(key) if found is None else found
 
     def put(self, key: K, value: V, characters: int) -> None:
-        """Remember ``value``, made of so much text; what alone would fill the memo is not kept."""
-        if characters > self._limit // 8:
+        """Remember ``value``, made of so much text, unless that is very long."""
+        if characters > _LONGEST:
             return
         with self._lock:
             self._characters += characters

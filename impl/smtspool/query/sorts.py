@@ -47,9 +47,6 @@ class Sorts:
         self.aliases: dict[str, Sort] = {}
         self._expansion = 0
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.aliases or name in self._arity
-
     def declare(self, name: str, arity: str) -> None:
         """A free sort."""
         if _ARITY.fullmatch(arity) is None:
