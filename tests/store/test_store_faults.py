@@ -146,6 +146,16 @@ def test_a_missing_store_is_not_created_by_accident(directory: Path) -> None:
     assert not directory.exists()
 
 
+def test_an_emptied_store_is_not_taken_for_a_new_one(directory: Path) -> None:
+    Store.open(directory, create=True).close()
+    (directory / INDEX).write_bytes(b"")
+    with pytest.raises(MisuseError, match="holds no store"):
+        Store.open(directory)
+    assert (directory / INDEX).stat().st_size == 0
+    Store.open(directory, create=True).close()
+    assert Store.fsck(directory) == []
+
+
 def test_a_newer_store_is_refused_and_left_alone(directory: Path) -> None:
     Store.open(directory, create=True).close()
     with raw(directory) as other:

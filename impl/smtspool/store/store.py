@@ -64,7 +64,8 @@ class Store:
         try:
             if create:
                 _make_durably(directory / OWNERS_NAME)
-            elif not (directory / INDEX_NAME).is_file():
+            # An empty file is what a failed disk leaves; to go on with it would hide that all is lost.
+            elif not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
                 raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
         except OSError as error:
             raise InfrastructureError(f"{directory}: {error.strerror}") from error
