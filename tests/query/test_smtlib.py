@@ -324,6 +324,8 @@ class TestTerms:
             "(and let a)",
             "let",
             "(let (()) a)",
+            "(let (a (x a)) (= x a))",
+            "(let (let ((x a)) x) a)",
             "(let ((#x00 a)) a)",
             "(let (((_ bv1 1) a)) a)",
             "(_)",
