@@ -16,7 +16,7 @@ import pytest
 
 from smtspool.errors import InfrastructureError
 from smtspool.store import Store
-from tests.store.support import UNSAT, query
+from tests.store.support import UNSAT, in_child, query
 
 PROGRAM = Path(__file__).with_name("owner_process.py")
 DEADLINE_S = 30
@@ -154,6 +154,18 @@ def test_a_clean_end_puts_leases_back_and_removes_the_lock(store: Store) -> None
     assert store.counts().pending == 3
     assert lock_files(store) == []
     owner.close()
+
+
+def test_a_forked_child_that_closes_it_does_not_make_its_parent_look_dead(store: Store) -> None:
+    def close() -> int:
+        owner.close()
+        return 0
+
+    with store.register() as owner:
+        store.claim(owner.name, 3600.0, 3)
+        assert in_child(close) == 0
+        assert len(lock_files(store)) == 1
+        assert store.reap() == 0
 
 
 def test_a_reaper_that_is_refused_by_the_store_lets_go_of_the_dead(store: Store, start: Start) -> None:

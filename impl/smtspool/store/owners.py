@@ -54,8 +54,13 @@ class Owner:
             raise
 
     def close(self) -> None:
-        """Put back what is still leased and unregister; idempotent."""
+        """Put back what is still leased and unregister; idempotent, and nothing of it in a forked child."""
         if self._descriptor is None:
+            return
+        if os.getpid() != self._db.process:
+            # The file and the lock are the parent's, who lives.
+            os.close(self._descriptor)
+            self._descriptor = None
             return
         try:
             with self._db.write() as now:
@@ -65,9 +70,11 @@ class Owner:
 
     def _unlock(self) -> None:
         assert self._descriptor is not None
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
-        self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            self._path.unlink(missing_ok=True)
+        finally:
+            os.close(descriptor)
 
     def __enter__(self) -> Owner:
         return self
