@@ -20,6 +20,7 @@ __all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
 
 FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
+MAX_JOBS = 256
 # Read by the test suite, not settings of the service.
 NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS"})
 
@@ -34,7 +35,10 @@ class Settings:
     """Everything that can be set, with its default."""
 
     jobs: int = setting(
-        len(os.sched_getaffinity(0)), "Queries solved at the same time; one worker each.", low=1, high=256
+        min(len(os.sched_getaffinity(0)), MAX_JOBS),
+        "Queries solved at the same time; one worker each.",
+        low=1,
+        high=MAX_JOBS,
     )
     engines: tuple[str, ...] = setting(
         ("bitwuzla", "z3", "cvc5"),

@@ -73,6 +73,7 @@ class Service:
         self._drained_by: float | None = None  # when drain() becomes stop()
         self._resources = ExitStack()
         self._workers: list[Loop] = []
+        self._publication: list[Loop] = []  # outlives the workers: it has their last answers to publish
         self._others: list[Loop] = []
 
     def open_store(self) -> Store:
@@ -135,10 +136,10 @@ class Service:
         heartbeat = Heartbeat(
             self.settings, self.desk, self.telemetry, open_store=self.open_store, clock=self._clock
         )
+        self._publication = [publish]
         self._others = [
             self._loop("admission", admission.step, admission.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
-            publish,
         ]
         for loop in self._loops():
             loop.start()
@@ -149,7 +150,7 @@ class Service:
         )
 
     def _loops(self) -> list[Loop]:
-        return self._workers + self._others
+        return self._workers + self._others + self._publication
 
     def _stop_for_good(self, error: Exception) -> None:
         self.health.fatal(error)
@@ -170,8 +171,7 @@ class Service:
         service, if one did.
         """
         deadline = float("inf") if timeout_s is None else self._clock() + timeout_s
-        publication = self._others[-1:]
-        for loops, done in ((self._workers, self.desk.solved_all), (publication, self._halt)):
+        for loops, done in ((self._workers, self.desk.solved_all), (self._publication, self._halt)):
             for loop in loops:
                 if not self._joined(loop, deadline):
                     return False
