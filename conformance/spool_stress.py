@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.spool import CONTENTS
+from conformance.spool_producer import CONTENTS
 from conformance.spool_trace import SCHEMA
 from smtspool.service import traced
 from smtspool.spool import Outcome, Spool

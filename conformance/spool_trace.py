@@ -18,7 +18,7 @@ from pathlib import Path
 
 from conformance.engine.trace import Recorded, Trace, TraceError, Verdict, needs, read, validate
 from conformance.engine.values import Value, function
-from conformance.spool import MODULE
+from conformance.spool_projection import MODULE
 
 __all__ = ["SCHEMA", "Checked", "check", "check_file", "damage", "explain", "lines_of", "prepare"]
 

@@ -1,181 +1,143 @@
 """Random walks of spool admission beyond the bound of the model: more consumers, more files, more contents.
 
-Hypothesis chooses the steps and shrinks a failure to the shortest walk that shows it. After every step the
-invariants are evaluated on the real state; and every walk is kept as a recording, so that TLC says afterwards
-whether the model, with constants as large as the walk, explains each step of it.
+Every walk is kept as a recording, so that TLC says afterwards whether the model, with constants as large as
+the walk, explains each step of it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-
+from conformance.engine import walk as engine
 from conformance.engine.gates import At, Nursery
+from conformance.engine.replay import State
 from conformance.engine.trace import Recorded
-from conformance.spool import CONTENTS, FAULT_AT_GATE, INVARIANTS, SUFFIX, SpoolSystem
+from conformance.engine.values import Function, Value
+from conformance.spool import FAULT_AT_GATE, INVARIANTS, SpoolSystem
+from conformance.spool_producer import CONTENTS, SUFFIX
 
-__all__ = ["BATCH", "Walks", "walk"]
+__all__ = ["BATCH", "SpoolWalks", "Walks", "walk"]
 
 CONSUMERS = ("p", "q", "r")
 FILES = ("a", "b", "c", "d", "e")
 BATCH = 3
 
 
-class Walks:
-    """What all walks did, together."""
+class _Walk:
+    """One spool on one walk, recorded."""
 
-    def __init__(self) -> None:
-        self.recordings: list[list[Recorded]] = []
-        self.counts: Counter[str] = Counter()
-        self.transitions: set[tuple[str, str, str]] = (
-            set()
-        )  # where a consumer stood, what it did, where it stands
+    def __init__(self, nursery: Nursery, variant: int, recordings: list[list[Recorded]]) -> None:
+        self._recording: list[Recorded] = []
+        self._recordings = recordings
+        self._fresh = list(FILES)
+        self._system = SpoolSystem(nursery, CONSUMERS, FILES, tuple(CONTENTS), batch=BATCH, variant=variant)
 
-    @property
-    def steps(self) -> int:
-        """All steps of all walks."""
-        return self.counts.total()
+    def moves(self) -> Mapping[Function, int]:
+        """A pass goes on three times out of five; the rest is what disturbs it."""
+        return dict(self._moves())
 
+    def _moves(self) -> Iterator[tuple[Function, int]]:
+        gates = self._gates()
+        inside = [name for name, at in gates.items() if at.name != "TryLock"]
+        for name, at in gates.items():
+            weight = 30 if name in inside else 2 if inside else 10
+            yield Function({"name": at.name, "consumer": name}), weight
+        for file in self._fresh[:1]:
+            for content in CONTENTS:
+                yield Function({"name": "Publish", "file": file, "content": content}), 2
+        # A file that somebody is about to verify or to move is the one that must not be replaced unseen.
+        hand = {str(at.params["file"]) for at in gates.values() if at.name in ("Verify", "Move")}
+        for file in self._system.producer.waiting():
+            for content in CONTENTS:
+                weight = 3 if file + SUFFIX in hand else 1
+                yield Function({"name": "Replace", "file": file, "content": content}), weight
+        for name in inside:
+            yield Function({"name": "Crash", "consumer": name}), 1
+            if fault := FAULT_AT_GATE.get(gates[name].name):
+                yield Function({"name": fault, "consumer": name}), 8
 
-class _Machine(RuleBasedStateMachine):
-    nursery: Nursery
-    walks: Walks
-    started = 0
+    def _gates(self) -> Mapping[str, At]:
+        positions = {name: consumer.position for name, consumer in self._system.consumers.items()}
+        return {name: at for name, at in positions.items() if isinstance(at, At)}
 
-    def __init__(self) -> None:
-        super().__init__()
-        type(self).started += 1
-        self.system = SpoolSystem(
-            self.nursery, CONSUMERS, FILES, tuple(CONTENTS), batch=BATCH, variant=self.started
-        )
-        self.recording: list[Recorded] = []
-        self.publishable = list(FILES)
-
-    def _record(
-        self, who: str, action: str, params: dict[str, str], outcome: str | None, error: str | None
-    ) -> None:
-        number = len(self.recording) + 1
-        self.recording.append(
-            Recorded(number, who, number, number, action, params, outcome, error, begun=number)
-        )
-        self.walks.counts[f"{action} {error or outcome or ''}".strip()] += 1
-
-    def _gate(self, name: str) -> str:
-        position = self.system.consumers[name].position
-        return position.name if isinstance(position, At) else str(position)
-
-    def _who(self, name: str) -> str:
-        return f"{name}{self.system.consumers[name].pid}"
-
-    def _inside(self) -> list[str]:
-        """Who has got past the lock."""
-        return [name for name in CONSUMERS if self._gate(name) != "TryLock"]
-
-    @initialize(contents=st.lists(st.sampled_from(sorted(CONTENTS)), max_size=len(FILES)))
-    def begin(self, contents: list[str]) -> None:
-        for content in contents:
-            self.system.publish(self.publishable.pop(0), content)
-            self.walks.counts["Publish"] += 1
-
-    @rule(name=st.sampled_from(CONSUMERS))
-    def ask(self, name: str) -> None:
-        self._advance(name)
-
-    @precondition(lambda self: self._inside())
-    @rule(steps=st.integers(1, 8))
-    def go_on(self, steps: int) -> None:
-        for _ in range(steps):
-            for name in self._inside()[:1]:
-                self._advance(name)
-                self.holds()
-
-    def _advance(self, name: str) -> None:
-        before = self._gate(name)
-        passed = self.system.advance(name)
-        self._record(self._who(name), passed.name, dict(passed.params), passed.outcome, passed.error)
-        self.walks.transitions.add((before, passed.outcome or "", self._gate(name)))
-
-    @precondition(lambda self: self.publishable)
-    @rule(content=st.sampled_from(sorted(CONTENTS)))
-    def publish(self, content: str) -> None:
-        self.system.publish(self.publishable.pop(0), content)
-        self.walks.counts["Publish"] += 1
-
-    @precondition(lambda self: self.system.waiting())
-    @rule(data=st.data(), content=st.sampled_from(sorted(CONTENTS)))
-    def replace(self, data: st.DataObject, content: str) -> None:
-        self.system.replace(data.draw(st.sampled_from(self.system.waiting())), content)
-        self.walks.counts["Replace"] += 1
-
-    @precondition(lambda self: self._file_at_gate() in self.system.waiting())
-    @rule(content=st.sampled_from(sorted(CONTENTS)))
-    def replace_under_the_hand(self, content: str) -> None:
-        self.system.replace(self._file_at_gate(), content)
-        self.walks.counts["Replace"] += 1
-
-    def _file_at_gate(self) -> str:
-        """The file that somebody is about to verify or to move, "" when nobody is."""
-        for consumer in self.system.consumers.values():
-            if isinstance(consumer.position, At) and consumer.position.name in ("Verify", "Move"):
-                return str(consumer.position.params["file"]).removesuffix(SUFFIX)
+    def take(self, move: Function) -> str:
+        """Take the step, and record it if it is one of a consumer."""
+        action = str(move["name"])
+        if action in ("Publish", "Replace"):
+            if action == "Publish":
+                self._fresh.remove(str(move["file"]))
+            self._system.perform(move)
+            return ""
+        name = str(move["consumer"])
+        who = f"{name}{self._system.consumers[name].pid}"
+        at = self._gates()[name]
+        if action == "Crash":
+            self._system.crash(name)
+            self._record(who, "Crash", {}, None, None)
+        elif action in FAULT_AT_GATE.values():
+            self._system.fail(name, action)
+            self._record(who, at.name, at.params, None, "InjectedFault")
+        else:
+            passed = self._system.advance(name)
+            self._record(who, passed.name, passed.params, passed.outcome, passed.error)
+            return passed.outcome or ""
         return ""
 
-    @precondition(lambda self: self._inside())
-    @rule()
-    def crash(self) -> None:
-        name = self._inside()[0]
-        who, before = self._who(name), self._gate(name)
-        self.system.crash(name)
-        self._record(who, "Crash", {}, None, None)
-        self.walks.transitions.add((before, "Crash", self._gate(name)))
+    def _record(
+        self, who: str, action: str, params: Mapping[str, Value], outcome: str | None, error: str | None
+    ) -> None:
+        number = len(self._recording) + 1
+        self._recording.append(
+            Recorded(number, who, number, number, action, params, outcome, error, begun=number)
+        )
 
-    @precondition(lambda self: any(self._gate(name) in FAULT_AT_GATE for name in CONSUMERS))
-    @rule()
-    def fail(self) -> None:
-        name = next(name for name in CONSUMERS if self._gate(name) in FAULT_AT_GATE)
-        position = self.system.consumers[name].position
-        assert isinstance(position, At)
-        self.system.fail(name, FAULT_AT_GATE[position.name])
-        self._record(self._who(name), position.name, dict(position.params), None, "InjectedFault")
-        self.walks.transitions.add((position.name, "fault", self._gate(name)))
+    def project(self) -> State:
+        """The real state."""
+        return self._system.project()
 
-    @invariant()
-    def holds(self) -> None:
-        real = self.system.project()
-        for name, holds in INVARIANTS.items():
-            assert holds(real), f"{name}: {real}"
+    def close(self) -> None:
+        """End the consumers and keep the recording."""
+        self._system.close()
+        if self._recording:
+            self._recordings.append(self._recording)
 
-    def teardown(self) -> None:
-        self.system.close()
-        if self.recording:
-            self.walks.recordings.append(self.recording)
+
+class SpoolWalks:
+    """Spool admission with three consumers, five files and three contents."""
+
+    name = "spool"
+    invariants = INVARIANTS
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        self.recordings: list[list[Recorded]] = []
+
+    def begin(self, variant: int) -> engine.Walk:
+        """An empty spool."""
+        return _Walk(self._nursery, variant, self.recordings)
+
+    def shape(self, state: State) -> Hashable:
+        """Where the consumers stand, how full the batch is, and whether a file of it is stale."""
+        pcs, batches, stale = (state[name] for name in ("pc", "batch", "stale"))
+        assert isinstance(pcs, Function) and isinstance(batches, Function) and isinstance(stale, Function)
+        return (
+            tuple(sorted(map(str, pcs.values()))),
+            sum(len(batch) for batch in batches.values() if isinstance(batch, tuple)),
+            any(stale.values()),
+        )
+
+
+class Walks(engine.Walks):
+    """What was walked, and the recordings of it."""
+
+    __slots__ = ("recordings",)
+    recordings: Sequence[Sequence[Recorded]]
 
 
 def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> Walks:
-    """Walk at random, ``fresh`` or as always, and say what was done. Fails as Hypothesis fails, with the
-    shortest walk."""
-    done = Walks()
-    machine = type("SpoolWalk", (_Machine,), {"nursery": nursery, "walks": done})
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=walks,
-            stateful_step_count=steps,
-            deadline=None,
-            derandomize=not fresh,
-            print_blob=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-    return done
+    """Walk at random; see :func:`conformance.engine.walk.walk`."""
+    adapter = SpoolWalks(nursery)
+    done = engine.walk(adapter, walks=walks, steps=steps, fresh=fresh)
+    found = Walks(done.counts, done.transitions, done.walks)
+    found.recordings = adapter.recordings
+    return found

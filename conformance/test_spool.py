@@ -10,10 +10,10 @@ from conformance import protocols
 from conformance.engine.gates import GateError
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
-from conformance.engine.mutants import Mutant
+from conformance.engine.mutants import Mutant, Substitution
 from conformance.engine.replay import Divergence, Replay, State
 from conformance.engine.values import Function, Value
-from conformance.spool import INVARIANTS, MODULE, SpoolAdapter, SpoolSystem
+from conformance.spool import INVARIANTS, MODULE, SpoolAdapter
 from conformance.spool_mutants import MUTANTS
 
 WORKERS = os.cpu_count() or 1
@@ -73,19 +73,6 @@ def test_each_variable_takes_two_values(graph: Graph) -> None:
         assert len({str(state[name]) for state in graph.values}) > 1, name
 
 
-class _Without(SpoolSystem):
-    """The real system, projected without one variable."""
-
-    def project(self) -> dict[str, Value]:
-        return {name: value for name, value in super().project().items() if name != "stale"}
-
-
-def test_a_projection_without_one_variable_is_seen(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conformance.spool.SpoolSystem", _Without)
-    with protocols.replay("spool") as replay, pytest.raises(Divergence, match="stale"):
-        replay.run(most_tours=5)
-
-
 class _Echo:
     """A system that is not there: it answers with what the model expects."""
 
@@ -116,27 +103,7 @@ def test_an_adapter_that_echoes_the_model_is_seen(graph: Graph, monkeypatch: pyt
     assert seen.value.detector == "ledger"
 
 
-def test_code_without_one_of_its_gates_is_seen() -> None:
-    from conformance.engine.mutants import Substitution
-
-    silent = Mutant(
-        "no-gate",
-        "the commit is no longer an action",
-        (
-            Substitution(
-                "smtspool.spool.admission",
-                'with action("Commit", consumer=self._consumer, files=tuple(file.name for file in good)):',
-                "if True:",
-            ),
-        ),
-    )
-    kill = protocols.hunt("spool", silent)
-    assert kill.detector is not None
-
-
 def test_a_participant_that_blocks_is_reported() -> None:
-    from conformance.engine.mutants import Substitution
-
     stuck = Mutant(
         "stuck",
         "a consumer waits for ever",

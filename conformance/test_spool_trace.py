@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.trace import TraceError
-from conformance.spool import CONTENTS
+from conformance.spool_producer import CONTENTS
 from conformance.spool_stress import BATCH, Stress, stress
 from conformance.spool_trace import check, check_file, damage, explain, lines_of
 from smtspool.errors import InfrastructureError
