@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.store import Store
+from smtspool.store import Store, owners
 from tests.store.support import UNSAT, in_child, query
 
 PROGRAM = Path(__file__).with_name("owner_process.py")
@@ -154,6 +154,23 @@ def test_a_clean_end_puts_leases_back_and_removes_the_lock(store: Store) -> None
     assert store.counts().pending == 3
     assert lock_files(store) == []
     owner.close()
+
+
+def test_an_owner_that_ends_in_order_meanwhile_is_not_counted_as_dead(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boot = owners._boot
+
+    def end_first() -> str:
+        owner.close()
+        return boot()
+
+    with store.register() as owner:
+        store.claim(owner.name, 3600.0, 3)
+        monkeypatch.setattr(owners, "_boot", end_first)  # asked when the owners have been listed
+        assert store.reap() == 0
+    assert store.counts().pending == 3
+    assert "owners.reaped" not in store.counters()
 
 
 def test_a_forked_child_that_closes_it_does_not_make_its_parent_look_dead(store: Store) -> None:

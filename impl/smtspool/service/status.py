@@ -139,7 +139,7 @@ def _trouble(now: Snapshot) -> Table:
         "helpers that died": "deaths",
         "queries parked": "parked",
         "stale answers refused": "stale",
-        "leases of dead services": "owners.reaped",
+        "services found dead": "owners.reaped",
         "disagreements": "disagreements",
         "damaged rows": "damaged",
         "publications given up": "publications.dead",

@@ -64,7 +64,8 @@ class Owner:
             return
         try:
             with self._db.write() as now:
-                _bury(self._db, now, self.name, self._patience)
+                release_owner(self._db, now, self.name, self._patience)
+                _unregister(self._db, self.name)
         finally:
             self._unlock()
 
@@ -96,12 +97,12 @@ def reap(db: Database, patience: Patience) -> int:
         if boot != this_boot:
             # The same host after a reboot: nothing of before is alive. Another host: we cannot know.
             if host == this_host:
-                released += _bury_committed(db, name, patience)
+                released += _bury(db, name, patience)
                 path.unlink(missing_ok=True)
             continue
         with _lock_of_dead(path) as dead:
             if dead or not path.exists():
-                released += _bury_committed(db, name, patience)
+                released += _bury(db, name, patience)
             if dead:
                 path.unlink(missing_ok=True)
     _sweep(db.directory / OWNERS_NAME, {token for *_, token in known})
@@ -117,16 +118,17 @@ def _sweep(folder: Path, registered: set[str]) -> None:
                     path.unlink(missing_ok=True)
 
 
-def _bury_committed(db: Database, name: str, patience: Patience) -> int:
+def _bury(db: Database, name: str, patience: Patience) -> int:
+    """Put back the leases of a dead owner; returns how many."""
     with db.write() as now:
+        if not _unregister(db, name):
+            return 0  # it ended in order meanwhile, or another reaper was faster
         db.bump("owners.reaped")
-        return _bury(db, now, name, patience)
+        return release_owner(db, now, name, patience)
 
 
-def _bury(db: Database, now: float, name: str, patience: Patience) -> int:
-    released = release_owner(db, now, name, patience)
-    db.connection.execute("DELETE FROM owners WHERE name = ?", (name,))
-    return released
+def _unregister(db: Database, name: str) -> bool:
+    return bool(db.connection.execute("DELETE FROM owners WHERE name = ?", (name,)).rowcount)
 
 
 def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
