@@ -2,13 +2,14 @@
 # make test    everything that must hold
 # make quick   lint, types and the fast tests, for every edit
 # make models       TLC on every model, against the pinned results
+# make models-long  every safety run with one bound raised, for long nights
 # make conformance  every model driven through the code, with figures
 # make bench   speed against the limits and the peers, table and JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test quick bench lint clean models conformance
+.PHONY: run test quick bench lint clean models models-long conformance
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -32,6 +33,9 @@ test: lint
 
 models: $(VENV)/stamp
 	$(BIN)/python -m conformance models
+
+models-long: $(VENV)/stamp
+	$(BIN)/python -m conformance models --long
 
 conformance: $(VENV)/stamp
 	$(BIN)/python -m conformance

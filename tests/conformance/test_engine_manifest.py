@@ -12,6 +12,7 @@ from conformance.engine.manifest import (
     ManifestError,
     Run,
     check_all,
+    check_raised,
     corpus_of,
     digest,
     load_manifest,
@@ -142,6 +143,22 @@ def test_every_cfg_says_what_it_shows() -> None:
 def test_all_models_come_out_as_pinned() -> None:
     for verdict in check_all(MODELS / "manifest.toml"):
         assert not verdict.differences, f"{verdict.run.cfg}: {verdict.differences}"
+
+
+def test_a_raised_bound_gives_more_states_and_must_hold(manifest: Path) -> None:
+    low = "SPECIFICATION Spec\nCONSTANT Top = 0\nINVARIANT Low\n"
+    (manifest.parent / "counter" / "High.cfg").write_text(low)
+    for line, distinct, wrong in (
+        ("CONSTANT Top = 1", 1, ()),
+        ("CONSTANT Top = 1", 2, ("only 2 states",)),
+        ("CONSTANT Top = 2", 1, ("invariant Low",)),
+        ("CONSTANT Top = 0", 1, ("counter/High.cfg: raised = 'CONSTANT Top = 0' raises no bound",)),
+    ):
+        run = '[[run]]\ncfg = "counter/{}.cfg"\nmodule = "counter/Counter.tla"\noutcome = "ok"\n'
+        safety = f'kind = "safety"\ndistinct = {distinct}\nraised = "{line}"\n'
+        manifest.write_text(run.format("Graph") + 'kind = "graph"\n' + run.format("High") + safety)
+        [verdict] = check_raised(manifest)
+        assert verdict.differences == wrong
 
 
 def test_the_manifest_is_plain_toml() -> None:
