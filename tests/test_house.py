@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": FOLDERS,
     "printing": {"errors", "query", "service", "store"},
     "cli": {"errors", "printing", "query", "service", "spool", "store"},
+    "__main__": {"cli"},
 }
 
 

@@ -77,7 +77,7 @@ class Results:
         """Print one, or remember it for the table."""
         answer = result.answer
         if self._as_json:
-            document({"schema": "smtspool-result-v1", "id": result.query_id, **answer.to_json()})
+            document({"schema": "smtspool-answer-v1", "id": result.query_id, **answer.to_json()})
             return
         reason = f"form of {answer.reused_from[:12]}" if answer.reused_from else (answer.reason or "")
         cells = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,3 +146,9 @@ def test_a_wrong_variable_is_refused_by_its_name(variable: str, text: str, compl
     with pytest.raises(ConfigError, match=complaint) as caught:
         load(environment={variable: text})
     assert variable in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", [{"jobs": 0}, {"order": "x"}, {"timeout_ms": -5}, {"engines": ()}])
+def test_settings_made_in_python_are_checked_too(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        Settings(**wrong)

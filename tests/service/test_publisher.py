@@ -59,7 +59,7 @@ def test_a_result_file_says_everything(campaign: Campaign, store: Store, publish
     assert document["schema"] == "smtspool-result-v1"
     assert (document["id"], document["status"], document["verified_by"]) == (identity, "sat", "bitwuzla")
     assert document["model"] == {"b": "#x2a"}
-    assert bytes.fromhex(document["input_hex"]) == b"A*"
+    assert [bytes.fromhex(new_input) for new_input in document["inputs_hex"]] == [b"A*"]
     assert document["metadata"] == {"site": 42}
     assert document["completed"] > 0
     assert store.counts().publications_due == 0
@@ -120,6 +120,17 @@ def test_a_kill_between_the_file_and_the_outbox_is_harmless(
     assert again.id == publication.id
     publisher.step()
     assert [(path.name, path.read_bytes()) for path in (*results(campaign), *inputs(campaign))] == before
+
+
+def test_every_known_input_becomes_a_new_one(campaign: Campaign, store: Store, publisher: Publisher) -> None:
+    envelope = witnessed(42)
+    longer = {**envelope, "witness": {**envelope["witness"], "input_hex": "424344"}}
+    store.ingest([parse_envelope(longer)])
+    answer_witnessed(store)
+    publisher.step()
+    assert sorted(path.read_bytes() for path in inputs(campaign)) == [b"A*", b"B*D"]
+    [path] = results(campaign)
+    assert sorted(json.loads(path.read_text())["inputs_hex"]) == sorted([b"A*".hex(), b"B*D".hex()])
 
 
 def test_nothing_temporary_is_left(campaign: Campaign, store: Store, publisher: Publisher) -> None:

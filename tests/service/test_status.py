@@ -42,8 +42,15 @@ def test_a_snapshot_counts_files_and_queries(campaign: Campaign, store: Store) -
 
 def test_the_screen_of_an_empty_campaign_shows_zeros(campaign: Campaign, store: Store) -> None:
     text = shown(snapshot(campaign, store))
-    for label in ("files in incoming", "queries answered", "sat, verified", "disagreements"):
+    for label in ("files in incoming", "queries answered", "sat, verified"):
         assert "0" in line(text, label)
+    assert "none" in text and "disagreements" not in text
+
+
+def test_the_screen_names_the_trouble_there_is(campaign: Campaign, store: Store) -> None:
+    before = snapshot(campaign, store)
+    text = shown(replace(before, counters=before.counters | {"disagreements": 2}))
+    assert "2" in line(text, "disagreements") and "stale" not in text
 
 
 def test_the_screen_shows_rates_between_two_looks(campaign: Campaign, store: Store) -> None:

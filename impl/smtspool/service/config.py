@@ -87,6 +87,10 @@ class Settings:
     )
     log_format: str = setting("text", "Log lines on stderr.", choices=("text", "json"))
 
+    def __post_init__(self) -> None:
+        for name in _SPECS:
+            _checked(name, getattr(self, name), "Settings")
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -73,6 +73,10 @@ class Fleet:
             self._servers = [server for server in servers if self._works(server)]
             if not self._servers:
                 raise InfrastructureError(f"no engine works: {', '.join(names)}; the lines above say why")
+            if len(self._servers) == 1:
+                log.warning(
+                    "%s is the only engine: a sat answer needs a second one to confirm it", *self.engines
+                )
             self._resources = stack.pop_all()
         return self
 
@@ -90,6 +94,11 @@ class Fleet:
         elif found.trouble:
             log.info("engine %s: %s", found.engine, "; ".join(found.trouble))
         return bool(found.logics)
+
+    @property
+    def engines(self) -> list[str]:
+        """Names of the engines that work."""
+        return [server.spec.name for server in self._servers]
 
     def recall(self, store: Store) -> None:
         """Take over what earlier services learnt about this campaign's queries."""

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from smtspool.errors import AdmissionError
@@ -42,21 +43,25 @@ BUSY_PAUSE_SECONDS = 0.1
 def result_document(publication: Publication) -> dict[str, object]:
     """The JSON document of one answered query (schema ``smtspool-result-v1``)."""
     query, result = publication.query, publication.result
-    new_input = _new_input(publication)
+    new_inputs = _new_inputs(publication)
     return {
         "schema": RESULT_SCHEMA,
         "id": query.id,
         **result.answer.to_json(),
-        "input_hex": None if new_input is None else new_input.hex(),
+        "inputs_hex": [new_input.hex() for new_input in new_inputs],
         "metadata": dict(query.metadata),
         "completed": result.completed,
     }
 
 
-def _new_input(publication: Publication) -> bytes | None:
-    """The bytes that take the branch, from the model and the query's first witness."""
+def _new_inputs(publication: Publication) -> list[bytes]:
+    """The inputs that take the branch: the model written over each input known to reach it, oldest first."""
     model = publication.result.answer.model
-    return None if model is None else candidate(publication.query, model)
+    if model is None:
+        return []
+    queries = [replace(publication.query, witness=witness) for witness in publication.witnesses]
+    made = (candidate(query, model) for query in queries)
+    return list(dict.fromkeys(new_input for new_input in made if new_input))
 
 
 class Publisher:
@@ -124,10 +129,10 @@ class Publisher:
         """Write the files of one result; why that failed, if it did."""
         try:
             document = json.dumps(result_document(publication), indent=1).encode() + b"\n"
-            new_input = _new_input(publication)
-            if new_input:
+            for number, new_input in enumerate(_new_inputs(publication)):
                 # AFL++ reads every file of a foreign directory whose name does not start with a dot.
                 name = f"id:{publication.id:06},query:{publication.query.id[:16]}"
+                name += f",witness:{number}" if number else ""
                 write_durable(inputs, name, new_input, sync=False)
             write_durable(results, f"{publication.query.id}.json", document, sync=False)
         except (OSError, AdmissionError) as error:  # the latter: a value of the model is no byte

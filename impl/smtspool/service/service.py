@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 from smtspool.solve import CancelReason
+from smtspool.spool import Spool
 from smtspool.store import Backoff, Patience, Store
 
 from .admission import Admission
@@ -87,12 +88,20 @@ class Service:
     # -- life -------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        # A spool that cannot be opened now is a mistake of whoever starts us: said at once, not retried.
+        Spool.open(self.campaign.spool).close()
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store())
             owner = stack.enter_context(store.register())
             # Fork servers before threads: they are programs of their own, and cheap to start early.
             fleet = stack.enter_context(Fleet(self.settings, observe=self.telemetry.race))
             fleet.recall(store)
+            log.info(
+                "serving %s: %d workers, engines %s; SIGTERM or Ctrl-C drains",
+                self.campaign.root,
+                self.settings.jobs,
+                ", ".join(fleet.engines),
+            )
             stack.callback(fleet.remember, store)
             stack.callback(self._end)
             self._start(owner.name, fleet)

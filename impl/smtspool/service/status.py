@@ -57,7 +57,7 @@ def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
     return Panel(
         Group(
             Columns([_progress(now, before), _answers(now)], expand=True),
-            Columns([_engines(now), _trouble(now)], expand=True),
+            Columns([_trouble(now), _engines(now)], expand=True),
         ),
         title=Text(f"smtspool · {plain(now.campaign)}"),
         subtitle=time.strftime("%H:%M:%S", time.localtime(now.taken)),
@@ -144,7 +144,8 @@ def _trouble(now: Snapshot) -> Table:
         "damaged rows": "damaged",
         "publications given up": "publications.dead",
     }
-    return _rows("trouble", [(text, f"{now.counter(name):,.0f}") for text, name in names.items()])
+    rows = [(text, f"{now.counter(name):,.0f}") for text, name in names.items() if now.counter(name)]
+    return _rows("trouble", rows or [("none", "")])
 
 
 def _ratio(total: float, count: float) -> float:

@@ -1,0 +1,5 @@
+"""``python -m smtspool`` is the command ``smtspool``."""
+
+from smtspool.cli import main
+
+main()
