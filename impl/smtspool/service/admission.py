@@ -76,6 +76,7 @@ class Admission:
             return BUSY_PAUSE_SECONDS
         if not report.finished:
             return 0
+        self._unstable_passes = self._unstable_passes + 1 if report.deferred else 0
         if self._once and self._is_last(report):
             self._desk.admitted_all.set()
             self._admitted()
@@ -93,7 +94,6 @@ class Admission:
         return created
 
     def _is_last(self, report: ScanReport) -> bool:
-        self._unstable_passes = self._unstable_passes + 1 if report.deferred else 0
         if self._unstable_passes >= UNSTABLE_PASSES:
             log.warning("%d spool files keep changing and are left in incoming/", report.deferred)
             return True

@@ -18,7 +18,7 @@ __all__ = ["Desk"]
 class Desk:
     """Leases held by this process, each with the token that cancels its race.
 
-    Thread-safe; the one lock guards ``_held`` and is never held while anything else is waited for.
+    Thread-safe; ``_lock`` guards ``_held`` and is never held while anything else is waited for.
     """
 
     def __init__(self) -> None:

@@ -124,7 +124,7 @@ def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
 def _prefix(
     connection: sqlite3.Connection, subject: str, query: Query, prefix: int, depth: int
 ) -> Iterator[Finding]:
-    """The chain from the query's prefix down to the empty one; every node is also someone's parent."""
+    """Its prefix row and the parent of that, compared with its text."""
     path = query.levels[:-1]
     if depth != len(path):
         yield Finding(Fault.PREFIX, subject, f"its row says depth {depth}, its text {len(path)}")

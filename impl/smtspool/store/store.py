@@ -35,7 +35,8 @@ class Store:
     Open one per thread: it holds one connection, which belongs to that thread of that process and is
     closed by it. It must not cross a fork, and a child forked while one is open cannot open its own.
 
-    Every method is one short transaction, durable when it returns. Whatever the machine refuses (full
+    Every method is one transaction, durable when it returns, and a short one but for :meth:`republish`
+    (:meth:`results` is many). Whatever the machine refuses (full
     disk, read-only, damage, a lock held too long) raises InfrastructureError, has changed nothing, and may
     be tried again. Times are seconds on ``clock``, which all users of the directory share.
     """
