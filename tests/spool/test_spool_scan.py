@@ -135,9 +135,20 @@ def test_a_pass_out_of_budget_goes_on_after_its_last_name(root: Path, spool: Spo
     assert "!first-by-name.json" in files(root)["incoming"]
     while not scan(spool, ledger, budget_s=5.0, clock=clock).finished:
         pass
-    assert files(root)["incoming"] == {"!first-by-name.json"}
-    assert scan(spool, ledger).accepted == 1
+    assert files(root)["incoming"] == set()
     assert_in_order(root)
+
+
+def test_a_resumed_pass_comes_round_to_what_arrived_behind_it(
+    root: Path, spool: Spool, ledger: Ledger
+) -> None:
+    publish(root, "m.json", envelope(1))
+    publish(root, "n.json", envelope(2))
+    assert not scan(spool, ledger, budget_s=0.0).finished
+    publish(root, "a.json", envelope(3))
+    report = scan(spool, ledger)
+    assert (report.accepted, report.backlog, report.finished) == (2, 0, True)
+    assert spool.backlog() == 0
 
 
 def test_a_budget_of_nothing_still_makes_progress(root: Path, spool: Spool, ledger: Ledger) -> None:

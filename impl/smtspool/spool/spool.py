@@ -168,20 +168,18 @@ class Spool:
         deadline: float,
         clock: Callable[[], float],
     ) -> int:
-        """Examine and settle from where the last scan stopped; returns how many names are left."""
+        """Examine and settle all names, from where the last scan stopped; returns how many are left."""
         start = bisect_right(names, self._resume_after)
-        if start == len(names):
-            start = 0
         self._resume_after = ""
-        for position in range(start, len(names)):
-            admission.examine(names[position])
+        for done, name in enumerate([*names[start:], *names[:start]], 1):
+            admission.examine(name)
             if admission.holds(batch, batch_bytes):
                 admission.settle()
-            if clock() >= deadline and position + 1 < len(names):
+            if clock() >= deadline and done < len(names):
                 admission.settle()
-                self._resume_after = names[position]
+                self._resume_after = name
                 self._seen = None
-                return len(names) - position - 1
+                return len(names) - done
         admission.settle()
         return 0
 
