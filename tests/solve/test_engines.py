@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from smtspool.query import Status, complete, parse_smt2, script
 from smtspool.solve import (
+    EngineSpec,
     FailureKind,
     ForkServer,
     GenerationFailed,
@@ -260,3 +261,11 @@ def test_an_engine_that_is_none_has_no_logics():
         capabilities = probe(server, soon())
     assert not capabilities.logics
     assert len(capabilities.trouble) == len(LOGICS)
+
+
+def test_a_helper_killed_during_the_probe_takes_no_logic_from_its_engine(tmp_path):
+    once = f"if mkdir {tmp_path}/killed; then kill -9 $PPID; fi 2>/dev/null; exec {Z3} -in"
+    with no_trace(), ForkServer(EngineSpec("killed", ("sh", "-c", once))) as server:
+        capabilities = probe(server, soon())
+    assert (tmp_path / "killed").is_dir()
+    assert capabilities.logics == LOGICS, capabilities.trouble

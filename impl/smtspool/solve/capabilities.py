@@ -22,6 +22,8 @@ _FIVE = re.compile(r"#x05|#b00000101|\(_ bv5 8\)")
 
 _ARRAY = "(declare-const a (Array (_ BitVec 8) (_ BitVec 8)))"
 _FUNCTION = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))"
+_TRIES = 3  # per logic
+
 _DECLARATIONS = {
     "QF_BV": "",
     "QF_ABV": _ARRAY,
@@ -63,20 +65,24 @@ def probe(
     generation: Generation | None = None
     with ExitStack() as helpers:
         for logic in _DECLARATIONS:
-            try:
-                if generation is None or not generation.valid:
-                    generation = server.spawn(deadline)
-                    helpers.callback(generation.retire, "probe over")
-                sat, unsat = _ask(generation, logic, deadline)
-            except InfrastructureError as error:
-                trouble.append(f"{logic}: {error}")
-                continue
-            complaint = _judge(sat, unsat)
-            if complaint is not None:
+            complaint: str | None = None
+            for _ in range(_TRIES):
+                try:
+                    if generation is None or not generation.valid:
+                        generation = server.spawn(deadline)
+                        helpers.callback(generation.retire, "probe over")
+                    sat, unsat = _ask(generation, logic, deadline)
+                except InfrastructureError as error:
+                    # A helper that was killed, or could not be had, says nothing about its engine.
+                    complaint = str(error)
+                    continue
+                complaint = _judge(sat, unsat)
+                incremental = incremental or (complaint is None and unsat.held_levels > 0)
+                break
+            if complaint is None:
+                logics.add(logic)
+            else:
                 trouble.append(f"{logic}: {complaint}")
-                continue
-            logics.add(logic)
-            incremental = incremental or unsat.held_levels > 0
     return Capabilities(server.spec.name, frozenset(logics), incremental, tuple(trouble))
 
 
