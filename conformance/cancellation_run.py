@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,8 @@ from typing import Any
 
 from conformance.cancellation import MODULE, CancellationAdapter, Helpers
 from conformance.cancellation_mutants import MUTANTS, SHOWS_IN
+from conformance.cancellation_stress import stress
+from conformance.cancellation_trace import check, explain
 from conformance.engine.gates import Gate, GateError, Idle, Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
@@ -31,6 +34,7 @@ GRAPHS: Mapping[str, Mapping[str, Any]] = {
 # Wherever a fault shows, it shows in one of so many tours of one of the graphs.
 _HUNT_TOURS = 250
 _AT_MOST_S = 300.0
+_RACES = 4  # recordings of free-running threads
 
 
 @contextmanager
@@ -106,4 +110,9 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
             first = kill.message.partition("\n")[0][:150]
             name = kill.mutant.name
             say(f"cancellation: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
-    return Report("cancellation", figures, 0, 0, tuple(kills), time.monotonic() - started)
+    seed = int.from_bytes(os.urandom(2))
+    runs = [stress(seed + number, asking=3, requests=6, kills=2) for number in range(_RACES)]
+    for race, verdict in zip(runs, check([race.lines for race in runs]), strict=True):
+        if not (race.sound and verdict.accepted):
+            raise Divergence(f"cancellation: seed {seed}: {explain(race.lines, verdict)}", "trace")
+    return Report("cancellation", figures, 0, len(runs), tuple(kills), time.monotonic() - started)
