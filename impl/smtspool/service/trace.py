@@ -8,6 +8,7 @@ may record into one file; a process that is killed loses no line that it had wri
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
@@ -70,8 +71,10 @@ def traced(path: Path, *, clock: Callable[[], float] = time.monotonic) -> Iterat
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     try:
         recorder = _Recorder(descriptor, clock)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # for the header: only one process finds the file empty
         if os.fstat(descriptor).st_size == 0:
             recorder.write({"schema": TRACE_SCHEMA})
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
         with observed_by(recorder):
             yield
     finally:
