@@ -199,6 +199,20 @@ def test_after_a_path_the_next_begins_on_the_stack_and_what_is_no_path_does_not(
     generation.retire("end of test")
 
 
+def test_a_hard_query_leaves_the_stack(alone):
+    from tests.solve.test_generation import HARD
+
+    generation = alone["bitwuzla"]  # which can be told to stop
+    text = HARD.replace("(assert (= (bvmul", "(check-sat)(assert (= (bvmul", 1).removesuffix("(check-sat)")
+    text = text.replace("(check-sat)", "".join(f"(assert (bvugt a #x{n:016x}))(check-sat)" for n in range(4)))
+    *easy, hard = parse_smt2(text + "(check-sat)")
+    assert [ask(generation, query).held_levels for query in easy] == [0, 0, 3, 4]
+    reply = ask(generation, hard, timeout_ms=400)
+    assert (reply.status, reply.reason) == (Status.UNKNOWN, "timeout")
+    assert (reply.kept_levels, reply.held_levels) == (0, 0)
+    assert reply.elapsed_ms > 300, "the rest of its time was not lost"
+
+
 def check_here(query, model):
     """The chain's own truth, in Python."""
     x, y = (int(model[name].replace("#", "0"), 0) for name in "xy")

@@ -272,7 +272,7 @@ class Generation:
             return
         levels = request.levels
         self._last = tuple(level.key for level in levels)
-        self._on_path = kept > 0
+        self._on_path = kept > 0 and reply.held_levels > 0
         if not reply.held_levels:
             self._stack = []
             return

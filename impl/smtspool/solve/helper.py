@@ -29,6 +29,7 @@ __all__ = ["main"]
 
 _CHUNK = 256 * 1024
 _COURTESY = 0.95  # of the request's time is the engine's own limit: an "unknown" keeps the generation
+_ON_STACK_MS = 100  # what takes longer on the stack is begun anew, with all of the engine's preprocessing
 _REASON = 2000  # characters of an engine's complaint that travel
 _DECLARED = re.compile(r"\(declare-(?:fun|const) (\|[^|]*\||[^\s()]+)")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -101,6 +102,7 @@ class _Push:
 
     levels: int  # ours up to and with this one
     key: str  # of the last of them
+    text: str
     declared: set[str]  # by these
 
 
@@ -148,7 +150,7 @@ class Host:
             model=verdict.model,
             reason=verdict.reason,
             elapsed_ms=(time.monotonic() - started) * 1000,
-            kept_levels=request["kept"],
+            kept_levels=request["kept"] if verdict.held else 0,
             held_levels=verdict.held,
             rss_bytes=_resident(),
         )
@@ -163,19 +165,25 @@ class Host:
         closed = request["script"].rstrip().removesuffix("(check-sat)")
         if op is Op.CHECK and (status := self._engine.evaluate(closed)) is not None:
             return _Verdict(status)
+        if op is Op.CHECK:
+            return self._solve_afresh(closed, request, set())
         levels = [_Level(*level) for level in request["levels"]]
+        text = "".join((f"(set-logic {request['logic']})", *(level.text for level in levels)))
+        return self._solve_afresh(text, request, _declared(levels))
+
+    def _solve_afresh(self, text: str, request: dict[str, Any], declared: set[str]) -> _Verdict:
         session = self._engine.open(incremental=False)
         try:
-            if op is Op.CHECK:
-                session.load(closed)
-            else:
-                session.load("".join((f"(set-logic {request['logic']})", *(level.text for level in levels))))
-            return _conclude(session, request, _declared(levels))
+            session.load(text)
+            return _conclude(session, request, declared, request["timeout_ms"])
         finally:
             session.close()
 
     def _solve_on_stack(self, request: dict[str, Any]) -> _Verdict:
-        """Pop what the request does not share, push the rest, and leave it all there for the next."""
+        """Pop what the request does not share, push the rest, and leave it all there for the next.
+
+        A hard query takes several times longer on a stack, so there it gets a short time only.
+        """
         kept = request["kept"]
         if kept == 0:
             self._drop()
@@ -193,12 +201,20 @@ class Host:
         start = kept
         for end in pushes(kept, kept + len(levels)):
             added = levels[start - kept : end - kept]
+            text = "".join(level.text for level in added)
             stack.session.push()
-            stack.session.load("".join(level.text for level in added))
-            stack.pushes.append(_Push(end, added[-1].key, _declared(added)))
+            stack.session.load(text)
+            stack.pushes.append(_Push(end, added[-1].key, text, _declared(added)))
             start = end
         declared = set[str]().union(*(push.declared for push in stack.pushes))
-        return replace(_conclude(stack.session, request, declared), held=kept + len(levels))
+        timeout_ms = request["timeout_ms"]
+        verdict = _conclude(stack.session, request, declared, min(timeout_ms, _ON_STACK_MS))
+        if verdict.status is Status.UNKNOWN and timeout_ms > _ON_STACK_MS:
+            text = "".join((f"(set-logic {request['logic']})", *(push.text for push in stack.pushes)))
+            self._drop()
+            left_ms = timeout_ms - _ON_STACK_MS
+            return self._solve_afresh(text, {**request, "timeout_ms": left_ms}, declared)
+        return replace(verdict, held=kept + len(levels))
 
     def _drop(self) -> None:
         stack, self._stack = self._stack, None
@@ -210,9 +226,9 @@ def _declared(levels: list[_Level]) -> set[str]:
     return set[str]().union(*(level.declared for level in levels))
 
 
-def _conclude(session: Session, request: dict[str, Any], declared: set[str]) -> _Verdict:
+def _conclude(session: Session, request: dict[str, Any], declared: set[str], timeout_ms: int) -> _Verdict:
     """Ask, and fetch what goes with the answer. Symbols that no level declares have no value."""
-    status, reason = session.check(max(1, int(request["timeout_ms"] * _COURTESY)))
+    status, reason = session.check(max(1, int(timeout_ms * _COURTESY)))
     if status is not Status.SAT:
         return _Verdict(status, reason)
     wanted = (Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"])
