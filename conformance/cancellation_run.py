@@ -13,6 +13,7 @@ from conformance.cancellation import MODULE, CancellationAdapter, Helpers
 from conformance.cancellation_mutants import MUTANTS, SHOWS_IN
 from conformance.cancellation_stress import stress
 from conformance.cancellation_trace import check, explain
+from conformance.cancellation_walk import walk
 from conformance.engine.gates import Gate, GateError, Idle, Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
@@ -110,9 +111,11 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
             first = kill.message.partition("\n")[0][:150]
             name = kill.mutant.name
             say(f"cancellation: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+    walks = walk(walks=60, steps=50, fresh=True)
+    say(f"cancellation: {walks.steps} random steps: {dict(walks.counts)}")
     seed = int.from_bytes(os.urandom(2))
     runs = [stress(seed + number, asking=3, requests=6, kills=2) for number in range(_RACES)]
     for race, verdict in zip(runs, check([race.lines for race in runs]), strict=True):
         if not (race.sound and verdict.accepted):
             raise Divergence(f"cancellation: seed {seed}: {explain(race.lines, verdict)}", "trace")
-    return Report("cancellation", figures, 0, len(runs), tuple(kills), time.monotonic() - started)
+    return Report("cancellation", figures, walks.steps, len(runs), tuple(kills), time.monotonic() - started)
