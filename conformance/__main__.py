@@ -16,15 +16,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from conformance.engine.gates import Nursery
 from conformance.engine.manifest import check_all, check_raised, load_manifest, pin
 from conformance.engine.replay import Divergence
 from conformance.engine.tlc import TlcError
 from conformance.engine.trace import TraceError
-from conformance.engine.walk import repeat
-from conformance.protocols import ENTRY, NAMES, PATHS, Report, replay, run
+from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
 from conformance.spool_trace import check_file
-from conformance.spool_walk import SpoolWalks
 
 MANIFEST = Path(__file__).parent.parent / "models" / "manifest.toml"
 
@@ -97,20 +94,19 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--long", action="store_true", help="models: safety with one bound raised")
     parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
-    parser.add_argument("--walk", help="spool: take this one walk, as a failure prints it")
+    parser.add_argument("--walk", help="a protocol: take this one walk, as a failure prints it")
     parser.add_argument("--variant", type=int, default=0, help="with --path and --walk: which variant")
     chosen = parser.parse_args(arguments)
     if (chosen.what == "trace") != (chosen.file is not None):
         parser.error("trace takes a FILE, and nothing else does")
-    if chosen.walk is not None and chosen.what != "spool":
-        parser.error("--walk is about spool")
+    if chosen.walk is not None and chosen.what not in NAMES:
+        parser.error("--walk is about one protocol")
     if chosen.what == "trace":
         return check_trace(chosen.file)
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
         if chosen.walk is not None:
-            with Nursery(ENTRY) as nursery:
-                repeat(SpoolWalks(nursery), chosen.variant, chosen.walk)
+            repeat_walk(chosen.what, chosen.variant, chosen.walk)
             console.print("every invariant holds on this walk")
             return 0
         if chosen.what == "models":

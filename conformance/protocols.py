@@ -10,10 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from conformance import cancellation_run
+from conformance.cancellation import Helpers
+from conformance.cancellation_walk import CancellationWalks
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
+from conformance.engine.walk import repeat
 from conformance.report import Figures, Kill, Report
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
@@ -21,9 +24,9 @@ from conformance.spool_stress import BATCH as STRESS_BATCH
 from conformance.spool_stress import stress
 from conformance.spool_trace import check, explain, lines_of
 from conformance.spool_walk import BATCH as WALK_BATCH
-from conformance.spool_walk import walk
+from conformance.spool_walk import SpoolWalks, walk
 
-__all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "replay", "run"]
+__all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
 NAMES = ("spool", "cancellation")
 # What `--path` is about, where a protocol has several graphs.
@@ -45,6 +48,16 @@ def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0)
     assert name == "spool"
     with Nursery(ENTRY, mutant.to_json() if mutant else "[]") as nursery:
         yield Replay(load(CORPUS), SpoolAdapter(nursery, patience_s=patience_s))
+
+
+def repeat_walk(name: str, variant: int, path: str) -> None:
+    """Take one random walk again, as a failure prints it."""
+    if name == "cancellation":
+        with Helpers() as helpers:
+            repeat(CancellationWalks(helpers), variant, path)
+        return
+    with Nursery(ENTRY) as nursery:
+        repeat(SpoolWalks(nursery), variant, path)
 
 
 def hunt(name: str, mutant: Mutant) -> Kill:
