@@ -9,23 +9,17 @@ which is real but for the leaps that let a deadline pass.
 from __future__ import annotations
 
 import itertools
-import os
-import select
-import signal
-import socket
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from conformance.engine.gates import LEDGER, At, Idle, Passed
+from conformance.cancellation_environment import Clock, Helpers, Server
+from conformance.cancellation_invariants import INVARIANTS, NOBODY, NONE, UNSETTLED
+from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.module import variables
-from conformance.engine.replay import Divergence, Invariant, Refused, State, gate_of
+from conformance.engine.replay import Divergence, Refused, State, gate_of
 from conformance.engine.stage import Moving, Player, Stage, innermost
 from conformance.engine.values import Function, Value, function
 from smtspool.actions import Step, observed_by
@@ -34,10 +28,7 @@ from smtspool.query import Answer, Query, Status, parse_smt2
 from smtspool.solve import (
     Cancellation,
     CancelReason,
-    EngineSpec,
     ForkServer,
-    Generation,
-    HelperLimits,
     PersistentSolver,
 )
 from smtspool.solve.request import FailureKind
@@ -46,9 +37,8 @@ __all__ = ["INVARIANTS", "MODULE", "CancellationAdapter", "CancellationSystem", 
 
 MODULE = Path(__file__).parent.parent / "models" / "cancellation" / "Cancellation.tla"
 VARIABLES = variables(MODULE)
-_HELPER = Path(__file__).with_name("cancellation_helper.py")
 
-NOBODY, NONE, CLOSER = "nobody", "none", "k"
+CLOSER = "k"
 FAR_S, NEAR_S = 1e7, 1e5  # deadlines that never pass, and those that a leap of the clock makes pass
 
 STEP_OF_GATE = {
@@ -61,9 +51,6 @@ STEP_OF_GATE = {
     "Settle": "settle",
     "Unregister": "unregister",
 }
-UNSETTLED = frozenset(
-    {"acquire", "queued", "admit", "bury", "spawn", "exchange", "asked", "answer", "settle"}
-)
 REGISTERED = UNSETTLED | {"retire", "unregister"}
 
 
@@ -74,130 +61,6 @@ def query_of(letter: str) -> Query:
         f"(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x (_ bv{value} 8)))(check-sat)"
     )
     return query
-
-
-# --- the environment ---------------------------------------------------------------------------------
-
-
-class Clock:
-    """Real time, plus leaps."""
-
-    def __init__(self) -> None:
-        self._ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.monotonic() + self._ahead
-
-    def leap(self, seconds: float) -> None:
-        """Let time pass."""
-        self._ahead += seconds
-
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Conditions measure their timeouts with this clock, as the code under test does."""
-        real = threading._time  # type: ignore[attr-defined]
-        threading._time = self  # type: ignore[attr-defined]
-        try:
-            yield
-        finally:
-            threading._time = real  # type: ignore[attr-defined]
-
-
-class Helpers:
-    """One small process that forks helpers; for all systems of this process, one after the other."""
-
-    def __init__(self) -> None:
-        self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", "-E", str(_HELPER), str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
-
-    def __enter__(self) -> Helpers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.link.close()
-        self._process.wait()
-
-
-class Server:
-    """The fork server's place: real processes behind real generations."""
-
-    def __init__(self, helpers: Helpers, clock: Clock) -> None:
-        self.spec = EngineSpec("told")
-        self.refuses = False
-        self.spawned: list[Generation] = []
-        self._helpers = helpers
-        self._clock = clock
-        self._commands: list[socket.socket] = []
-        self._pidfds: list[int] = []
-
-    def spawn(self, deadline: float) -> Generation:
-        """A helper that waits for a request."""
-        if self.refuses:
-            raise InfrastructureError("the machine has no process to give")
-        with ExitStack() as theirs:
-            ends = []
-            mine = []
-            for _ in range(3):
-                ours, end = socket.socketpair()
-                ends.append(theirs.enter_context(end))
-                mine.append(ours)
-            socket.send_fds(self._helpers.link, [b"fork"], [end.fileno() for end in ends])
-            pid = int(self._helpers.link.recv(64))
-        channel, errors, commands = mine
-        channel.setblocking(False)
-        errors.setblocking(False)
-        self._commands.append(commands)
-        self._pidfds.append(os.pidfd_open(pid))
-        generation = Generation(
-            number=len(self.spawned) + 1,
-            pid=pid,
-            pidfd=os.dup(self._pidfds[-1]),
-            channel=channel,
-            stderr=errors.detach(),
-            limits=HelperLimits(frame=1 << 20),
-            clock=self._clock,
-            wait_exit=partial(self._wait_exit, self._pidfds[-1]),
-        )
-        self.spawned.append(generation)
-        return generation
-
-    @staticmethod
-    def _wait_exit(pidfd: int, deadline: float) -> str | None:
-        return "signal 9" if select.select([pidfd], [], [], 5.0)[0] else None
-
-    def tell(self, number: int, command: str) -> None:
-        """A command for the helper of a generation."""
-        self._commands[number - 1].send(command.encode())
-
-    def kill(self, number: int) -> None:
-        """The helper crashes: as a process does, at once and whatever it does."""
-        signal.pidfd_send_signal(self._pidfds[number - 1], signal.SIGKILL)
-        self.require_dead(number)
-        LEDGER.killed += 1
-
-    def require_dead(self, number: int) -> None:
-        """Raises :class:`Divergence` if the process lives on."""
-        if not self._wait_exit(self._pidfds[number - 1], 0.0):
-            raise Divergence(f"the helper of generation {number} lives on")
-
-    def life(self, generation: Generation) -> str:
-        """What became of it."""
-        if generation.retired_for is not None:
-            return "retired"
-        return "valid" if generation.alive else "broken"
-
-    def close(self) -> None:
-        """End every helper; whoever left one behind has leaked it."""
-        for generation, commands, pidfd in zip(self.spawned, self._commands, self._pidfds, strict=True):
-            generation.retire("over")
-            commands.close()
-            os.close(pidfd)
-
-
-# --- the system --------------------------------------------------------------------------------------
 
 
 class _Seam:
@@ -559,110 +422,6 @@ def _gate(name: str, at: At) -> dict[Value, Value]:
     if at.name in ("Retire", "Signal"):
         gate["generation"] = at.params["generation"]
     return gate
-
-
-# --- the adapter -------------------------------------------------------------------------------------
-
-
-def _all(state: State, name: str) -> Mapping[Value, Value]:
-    value = state[name]
-    assert isinstance(value, Function)
-    return value
-
-
-INSIDE = UNSETTLED - {"acquire", "queued"}
-WORKING = frozenset({"exchange", "asked", "answer", "settle"})
-
-
-def _pcs(state: State) -> Iterator[tuple[Value, Value]]:
-    return iter(_all(state, "pc").items())
-
-
-def _running(state: State, name: str = "running") -> frozenset[Value]:
-    value = state[name]
-    assert isinstance(value, frozenset)
-    return value
-
-
-def _lives(state: State) -> tuple[Value, ...]:
-    value = state["life"]
-    assert isinstance(value, tuple)
-    return value
-
-
-def _life(state: State, number: Value) -> Value:
-    assert isinstance(number, int)
-    return _lives(state)[number - 1]
-
-
-def _captured(state: State) -> set[Value]:
-    """The generations in the hands of those who cancel and close."""
-    return {g for w, g in _all(state, "hand").items() if w not in _all(state, "pc") and g != 0}
-
-
-def _exact_interrupt(state: State) -> bool:
-    return all(
-        _all(state, "reason")[r] != NONE
-        for r, at in _pcs(state)
-        if at in WORKING and _all(state, "used")[r] in _captured(state)
-    )
-
-
-def _lost(state: State, request: Value, at: Value) -> bool:
-    knows = _all(state, "reason" if at in UNSETTLED else "ended")[request]
-    return request in _running(state, "due") and knows == NONE
-
-
-def _exactly(state: State, request: Value) -> bool:
-    ended, due = _all(state, "ended")[request], request in _running(state, "due")
-    if ended == "deadline":
-        return request in _running(state, "late")
-    return due == (ended != NONE)
-
-
-INVARIANTS: Mapping[str, Invariant] = {
-    "RegistrationBeforeIO": lambda s: all(r in _running(s) for r, at in _pcs(s) if at in UNSETTLED),
-    "ExactActiveInterrupt": _exact_interrupt,
-    "NoLostCancellation": lambda s: not any(_lost(s, r, at) for r, at in _pcs(s)),
-    "CleanupTotality": lambda s: all(
-        r not in (s["holder"], s["active"]) and _all(s, "hand")[r] == 0
-        for r, at in _pcs(s)
-        if at in ("register", "done")
-    ),
-    "ColdRecovery": lambda s: all(
-        _all(s, "used")[r] != s["generation"]
-        for r, ended in _all(s, "ended").items()
-        if ended != NONE and _all(s, "used")[r] != 0
-    ),
-    "SignalHitsOnlyTold": lambda s: all(
-        _all(s, "reason")[r] != NONE for r, heard in _all(s, "heard").items() if heard == "killed"
-    ),
-    "CancelledExactly": lambda s: all(_exactly(s, r) for r, at in _pcs(s) if at in ("retire", "unregister")),
-    "NoEventSurvives": lambda s: all(
-        r not in _running(s) and _all(s, "reason")[r] == NONE
-        for r, at in _pcs(s)
-        if at in ("register", "done")
-    ),
-    "RetiredNeverAnswers": lambda s: (
-        all(_life(s, _all(s, "used")[r]) == "valid" for r, at in _pcs(s) if at == "asked")
-        and (s["generation"] == 0 or _life(s, s["generation"]) != "retired")
-    ),
-    "ClosedIsEmpty": lambda s: (
-        s["closer"] != "done"
-        or (
-            not _running(s)
-            and s["active"] == s["holder"] == NOBODY
-            and s["generation"] == 0
-            and set(_lives(s)) <= {"unborn", "retired"}
-        )
-    ),
-    "OneInside": lambda s: all((at in INSIDE) == (s["holder"] == r) for r, at in _pcs(s)),
-    "ToldIsAimedAt": lambda s: all(
-        _all(s, "used")[r] in _captured(s)
-        for r, at in _pcs(s)
-        if at == "asked" and _all(s, "reason")[r] != NONE
-    ),
-}
 
 
 class CancellationAdapter:
