@@ -69,6 +69,7 @@ SCRIPTS: dict[str, tuple[int, Callable[[int], str]]] = {
 ENVELOPES: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
     "nodes": (5, graph),
     "witness": (9, lambda n: with_bytes(0, 0, "00" * n)),
+    "witness_extension": (5, lambda n: with_bytes(1, n - 1)),
     "witness_symbols": (3, lambda n: with_bytes(n, 5)),
     "metadata_depth": (4, lambda n: envelope(metadata=deep(n))),
     "metadata_list": (4, lambda n: envelope(metadata={"a": [0] * n})),

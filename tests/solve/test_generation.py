@@ -271,6 +271,21 @@ def test_a_stopped_fork_server_delays_a_spawn_no_longer_than_its_deadline():
         server.spawn(soon()).retire("end of test")
 
 
+def test_a_fork_server_that_stays_stopped_is_replaced():
+    with no_trace(), ForkServer(EngineSpec("bitwuzla"), HelperLimits(spare=False)) as server:
+        server.spawn(soon()).retire("")
+        os.kill(server.pid, signal.SIGSTOP)
+        deadline = soon()
+        while True:
+            try:
+                generation = server.spawn(time.monotonic() + 0.5)
+                break
+            except InfrastructureError:
+                assert time.monotonic() < deadline
+        assert generation.exchange(solve(EASY), soon()).status is Status.SAT
+        generation.retire("end of test")
+
+
 def test_a_closed_fork_server_spawns_nothing():
     with no_trace():
         server = ForkServer(EngineSpec("bitwuzla"))

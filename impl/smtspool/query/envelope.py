@@ -10,7 +10,16 @@ from smtspool.query import symcc
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import tokenize
 from smtspool.query.limits import DEFAULT, Limits
-from smtspool.query.members import hex_bytes, integer, object_of, priority_of, strings, text, timeout_of
+from smtspool.query.members import (
+    hex_bytes,
+    integer,
+    object_of,
+    priority_of,
+    strings,
+    text,
+    timeout_of,
+    witness_of,
+)
 from smtspool.query.smtlib import parse_smt2
 from smtspool.query.strictjson import load_object
 from smtspool.query.value import Query, Witness
@@ -103,7 +112,7 @@ def _witness(document: Mapping[str, Any], assembler: Assembler, limits: Limits) 
     places = tuple(_places(symbols, assembler, limits))
     if len({offset for _, offset in places}) != len(places) or len(dict(places)) != len(places):
         raise AdmissionError(Reason.SCHEMA, "two symbols of the witness stand for one byte, or one for two")
-    return Witness(hex_bytes(witness, "input_hex", limits), places)
+    return witness_of(hex_bytes(witness, "input_hex", limits), places, limits)
 
 
 def _places(

@@ -35,7 +35,8 @@ class Limits:
     json_depth: int = 64  # nesting of arrays and objects
     json_values: int = 8_000_000  # commas and opening brackets
     nodes: int = 250_000  # of a Query IR graph
-    witness: int = 128 * MIB  # bytes of the input, and the end of the input a symbol may extend it to
+    witness: int = 128 * MIB  # bytes of the input
+    witness_extension: int = 1 * MIB  # bytes by which a symbol's offset may lie past the input's end
     witness_symbols: int = 1_000_000
     metadata_depth: int = 8
     metadata_list: int = 4096

@@ -8,9 +8,9 @@ from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
-from smtspool.query.value import DEFAULT_TIMEOUT_MS
+from smtspool.query.value import DEFAULT_TIMEOUT_MS, Witness
 
-__all__ = ["hex_bytes", "integer", "object_of", "priority_of", "strings", "text", "timeout_of"]
+__all__ = ["hex_bytes", "integer", "object_of", "priority_of", "strings", "text", "timeout_of", "witness_of"]
 
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*+", re.ASCII)
 _LARGEST_FLOAT = 1e300
@@ -109,3 +109,10 @@ def _encodable(value: str) -> str:
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise _refused("metadata cannot hold half a surrogate pair")
     return value
+
+
+def witness_of(data: bytes, places: tuple[tuple[str, int], ...], limits: Limits) -> Witness:
+    """A witness whose symbols stay near its input: each answer writes the input out as far as they reach."""
+    reach = max((offset + 1 for _, offset in places), default=0)
+    limits.hold("witness_extension", reach - len(data))
+    return Witness(data, places)

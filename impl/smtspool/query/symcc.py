@@ -18,9 +18,9 @@ from typing import Any
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.assembler import Assembler
 from smtspool.query.limits import Limits
-from smtspool.query.members import hex_bytes, integer, object_of, priority_of, text, timeout_of
+from smtspool.query.members import hex_bytes, integer, object_of, priority_of, text, timeout_of, witness_of
 from smtspool.query.theory import DEFAULT_LOGIC
-from smtspool.query.value import Query, Witness
+from smtspool.query.value import Query
 
 __all__ = ["SCHEMA", "parse_ir"]
 
@@ -104,7 +104,7 @@ def parse_ir(document: Mapping[str, Any], limits: Limits) -> Query:
         metadata=object_of(document, "metadata", limits),
         timeout_ms=timeout_of(document, limits),
         priority=priority_of(document, limits),
-        witness=Witness(hex_bytes(document, "input_hex", limits), tuple(graph.bytes.items())),
+        witness=witness_of(hex_bytes(document, "input_hex", limits), tuple(graph.bytes.items()), limits),
     )
 
 

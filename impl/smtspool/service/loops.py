@@ -22,7 +22,7 @@ __all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "Loop", "backoff
 log = logging.getLogger("smtspool")
 
 # What the machine does to us, as opposed to what we do to ourselves.
-MACHINE_FAILURES = (InfrastructureError, OSError, sqlite3.Error)
+MACHINE_FAILURES = (InfrastructureError, OSError, MemoryError, sqlite3.Error)
 
 # What a step returns when it will never have anything to do again.
 FINISHED = None

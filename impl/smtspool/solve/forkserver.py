@@ -35,6 +35,7 @@ from .spec import EngineSpec, HelperLimits
 __all__ = ["ForkServer"]
 
 _CLOSE_S = 5.0  # bound of close(); SIGKILL to reaped takes 12-25 ms, more for gigabytes
+_STUCK_S = 5.0  # a fork server that has owed a helper that long is given up; it takes 0.3 s to start
 _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
 
 
@@ -130,9 +131,10 @@ def _shell(stack: int) -> tuple[str, ...]:
 class _Launch:
     """A helper asked for: our ends of its channel and error pipe; its pid and pidfd; how it ended."""
 
-    __slots__ = ("answered", "channel", "error", "exit", "pid", "pidfd", "stderr")
+    __slots__ = ("answered", "asked", "channel", "error", "exit", "pid", "pidfd", "stderr")
 
-    def __init__(self, channel: socket.socket, stderr: int) -> None:
+    def __init__(self, channel: socket.socket, stderr: int, asked: float) -> None:
+        self.asked = asked
         self.channel = channel
         self.stderr = stderr
         self.pid = 0
@@ -226,6 +228,8 @@ class _Process:
         if not self._wait(lambda: launch.answered or self._ended, deadline):
             with self._changed:
                 self._ahead.appendleft(launch)  # its answer still comes, in its turn
+            if self._clock() - launch.asked > _STUCK_S:
+                self._popen.kill()  # it may never answer (stopped, say); the next spawn starts another one
             raise InfrastructureError("the fork server gave no helper before the deadline")
         if launch.pidfd < 0:
             launch.close()
@@ -277,7 +281,7 @@ class _Process:
                 undo.pop_all()
         except OSError as error:
             raise InfrastructureError(f"a helper cannot be asked for: {error}") from error
-        launch = _Launch(channel, stderr)
+        launch = _Launch(channel, stderr, self._clock())
         self._unanswered.append(launch)
         return launch
 
