@@ -16,6 +16,11 @@ from smtspool.store import Store
 __all__ = ["consume"]
 
 
+def _stopped() -> float:
+    """A clock for ``scan``: how long a step is held at its gate must end neither batch nor pass."""
+    return 0.0
+
+
 class _Seam:
     """The observer that puts a gate around every action."""
 
@@ -44,7 +49,9 @@ def consume(gate: Gate, *, spool: str, store: str, name: str, batch: int) -> Non
         def scan() -> dict[str, Any]:
             before = looks
             try:
-                report = asdict(source.scan(sink.ingest, consumer=name, budget_s=3600.0, batch=batch))
+                report = asdict(
+                    source.scan(sink.ingest, consumer=name, budget_s=1.0, batch=batch, clock=_stopped)
+                )
             except InfrastructureError as error:
                 report = {"outcome": type(error).__name__}
             return {**report, "looks": looks - before}

@@ -294,3 +294,13 @@ def test_a_pass_leaks_no_descriptor(root: Path, spool: Spool, ledger: Ledger) ->
             spool.scan(boom, consumer="c1", budget_s=1e9)
     scan(spool, ledger)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_batch_is_settled_in_time_for_one_who_is_killed_often(
+    root: Path, spool: Spool, ledger: Ledger
+) -> None:
+    for number in range(4):
+        publish(root, f"{number}.json", envelope(number))
+    slow = (number * 0.04 for number in range(100))
+    scan(spool, ledger, clock=lambda: next(slow))
+    assert ledger.calls == 2, "two files in a tenth of a second, two files a commit"

@@ -31,6 +31,8 @@ __all__ = ["Spool"]
 _WRITERS = 8
 _LOCK = ".ingest.lock"
 _FOLDERS = ("incoming", "accepted", "rejected")
+# A batch is open no longer: a consumer that is killed again and again still gets ahead by what it settles.
+_BATCH_S = 0.1
 
 
 class Spool:
@@ -104,10 +106,10 @@ class Spool:
         """One admission pass (F364 §4), or the part of one that fits into ``budget_s``.
 
         Without the lock nothing happens: ``Outcome.BUSY``. With it ``incoming/`` is listed once, and its
-        files are read, committed and moved in batches of about ``batch`` queries or ``batch_bytes`` of query
-        text, whichever comes first; so much is in memory at a time. The budget is looked at after every
-        file, and at least one file is settled; an unfinished pass goes on after its last name at the next
-        call.
+        files are read, committed and moved in batches of about ``batch`` queries, ``batch_bytes`` of query
+        text, or a tenth of a second, whichever comes first; so much is in memory at a time. The budget is
+        looked at after every file, and at least one file is settled; an unfinished pass goes on after its
+        last name at the next call.
 
         ``commit`` stores queries in one durable transaction and says which are new; raising means that none
         were stored. ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
@@ -133,7 +135,7 @@ class Spool:
                     admission = Admission(
                         folders, quarantine, commit, consumer=consumer, limits=self._limits, wall=wall
                     )
-                    left = self._pass(admission, names, batch, batch_bytes, asked + budget_s, clock)
+                    left = self._pass(admission, names, batch, batch_bytes, asked, budget_s, clock)
                     return _report(admission.tally, len(names), left, waited_ns)
             finally:
                 with action("Release", consumer=consumer):
@@ -165,17 +167,21 @@ class Spool:
         names: list[str],
         batch: int,
         batch_bytes: int,
-        deadline: float,
+        started: float,
+        budget_s: float,
         clock: Callable[[], float],
     ) -> int:
         """Examine and settle all names, from where the last scan stopped; returns how many are left."""
         start = bisect_right(names, self._resume_after)
         self._resume_after = ""
+        settle_at = started + _BATCH_S
         for done, name in enumerate([*names[start:], *names[:start]], 1):
             admission.examine(name)
-            if admission.holds(batch, batch_bytes):
+            now = clock()
+            if admission.holds(batch, batch_bytes) or now >= settle_at:
                 admission.settle()
-            if clock() >= deadline and done < len(names):
+                settle_at = now + _BATCH_S
+            if now >= started + budget_s and done < len(names):
                 admission.settle()
                 self._resume_after = name
                 self._seen = None
