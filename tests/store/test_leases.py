@@ -214,3 +214,14 @@ def test_a_lease_has_a_length(store: Store, seconds: float) -> None:
         store.claim("w", seconds, 1)
     with pytest.raises(MisuseError, match="lease"):
         store.renew([], seconds)
+
+
+def test_a_query_whose_leases_keep_being_lost_is_claimed_alone(store: Store, clock: Clock) -> None:
+    store.ingest([query(1), query(2), query(3)])
+    for _ in range(3):
+        assert len(claim(store, limit=3)) == 3
+        clock.advance(LEASE_S)
+    store.ingest([query(4)])
+    assert [lease.query for lease in claim(store, limit=4)] == [query(4)], "the innocent go first"
+    assert [lease.query for lease in claim(store, limit=4)] == [query(1)]
+    assert [lease.query for lease in claim(store, limit=4)] == [query(2)]

@@ -26,6 +26,8 @@ __all__ = ["Patience", "claim", "complete", "fail", "refute", "release", "releas
 MAX_OWNER_BYTES = 256
 MAX_LEASE_SECONDS = 7 * 24 * 3600.0
 MAX_FAILURE_CHARS = 4096
+# So many attempts without an answer, and a query is claimed alone from then on.
+SUSPECT_ATTEMPTS = 3
 # Expired leases put back by one claim; more would make its transaction long.
 EXPIRED_CHUNK = 1000
 # The newest extensions of the last prefix that affinity looks at; up its path it looks for a whole claim.
@@ -80,7 +82,7 @@ def claim(
     with db.write() as now:
         drain_one(db, now)
         _reopen_expired(db, now, patience)
-        numbers = _pick(db, order, limit, _row(affinity) if affinity else 0)
+        numbers = _apart(db, _pick(db, order, limit, _row(affinity) if affinity else 0))
         deadline = now + lease_s
         taken = db.connection.execute(
             "UPDATE queries SET state = 'leased', owner = ?, deadline = ?, token = token + 1, "
@@ -95,6 +97,20 @@ def claim(
     # The leases are committed: reading and checking the texts keeps nobody from the write lock.
     leases = (_materialised(db, held[number]) for number in numbers)
     return [lease for lease in leases if lease is not None]
+
+
+def _apart(db: Database, numbers: list[int]) -> list[int]:
+    """Without the suspects, or one suspect alone.
+
+    A lease that ends without a word counts as an attempt of every query in its batch, though at most one
+    of them was the cause. Leased alone, a query answers for its own further attempts only.
+    """
+    rows = db.connection.execute(
+        "SELECT number FROM queries WHERE number IN (SELECT value FROM json_each(?)) AND attempts >= ?",
+        (json.dumps(numbers), SUSPECT_ATTEMPTS),
+    )
+    suspects = {number for (number,) in rows}
+    return [number for number in numbers if number not in suspects] or numbers[:1]
 
 
 def _row(affinity: str) -> int:
