@@ -238,12 +238,7 @@ def _report_end(campaign: service.Campaign, as_json: bool) -> Counts:
     if as_json:
         printing.document(now.to_json())
     else:
-        counts, rejected = now.counts, now.counter("admission.rejected")
-        print(
-            f"{counts.done} answered: {counts.sat} sat, {counts.unsat} unsat, {counts.unknown} unknown, "
-            f"{counts.error} error; {counts.open} open"
-            + (f"; {rejected:.0f} files rejected" if rejected else "")
-        )
+        print(printing.summary(now))
     return now.counts
 
 

@@ -12,10 +12,10 @@ from rich.progress import track
 from rich.table import Table
 
 from smtspool.query import definitions
-from smtspool.service import Solved, plain
+from smtspool.service import Snapshot, Solved, plain
 from smtspool.store import Result
 
-__all__ = ["Results", "document", "progress", "solved"]
+__all__ = ["Results", "document", "progress", "solved", "summary"]
 
 # Fewer files than this need no progress bar.
 MANY = 10
@@ -59,6 +59,14 @@ def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
 
 def _complain(script: str, what: str | None) -> None:
     print(plain(f"smtspool: {script}: {what}"), file=sys.stderr)
+
+
+def summary(now: Snapshot) -> str:
+    """A campaign in one line."""
+    counts, rejected = now.counts, now.counter("admission.rejected")
+    line = f"{counts.done} answered: {counts.sat} sat, {counts.unsat} unsat, {counts.unknown} unknown, "
+    line += f"{counts.error} error; {counts.open} open"
+    return f"{line}; {rejected:.0f} files rejected" if rejected else line
 
 
 class Results:

@@ -17,7 +17,7 @@ from smtspool.query.value import Level
 
 __all__ = ["Checked", "Memory", "Node", "memory_of"]
 
-_CHARACTERS = 1 << 20  # of source text in half a memo; its entries take some ten times as many bytes
+_CHARACTERS = 1 << 18  # of source text in half a memo; its entries take some ten times as many bytes
 _LONGEST = 4096  # a text that long is a whole path in one, and not seen again
 
 K = TypeVar("K", bound=Hashable)
