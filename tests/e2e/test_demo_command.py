@@ -34,7 +34,7 @@ def test_interrupted_it_leaves_nothing(place: Place) -> None:
     until(lambda: len(place.processes()) >= 4, "the start of the engines")
     child.send_signal(signal.SIGINT)
     _, complaints = child.communicate(timeout=PATIENCE_S)
-    assert child.returncode == 130
+    assert child.returncode == 130, complaints
     assert "Traceback" not in complaints
     assert list(scratch.iterdir()) == []
     place.assert_no_process_left()
