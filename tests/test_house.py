@@ -19,7 +19,7 @@ from smtspool.query import Status
 ROOT = Path(__file__).parent.parent
 CODE = ROOT / "impl" / "smtspool"
 FILES = sorted(CODE.rglob("*.py"))
-LONGEST_FILE = 410
+LONGEST_FILE = 400
 
 # Which folders, or single modules, each of them may import.
 FOLDERS = {"actions", "errors", "files", "query", "spool", "store", "solve", "profile", "cluster", "sample"}

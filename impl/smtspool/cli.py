@@ -86,17 +86,8 @@ def main() -> None:
         _exit(str(error), Exit.INFRASTRUCTURE)
     except Exception as error:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
         traceback.print_exc()
-        _leave_if_unwinding(error)
+        service.leave_if_unwinding(error)
         _exit("a defect of smtspool; please report it with the lines above", Exit.DEFECT)
-
-
-def _leave_if_unwinding(error: BaseException) -> None:
-    """Exit as the signal asked, if ``error`` came up while its unwinding was under way."""
-    cause = error.__context__
-    while cause is not None:
-        if isinstance(cause, SystemExit):
-            sys.exit(cause.code)
-        cause = cause.__context__
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

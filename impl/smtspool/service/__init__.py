@@ -8,7 +8,7 @@ from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
 from .publisher import export_inputs
 from .service import Service
-from .signals import collected_signals, run_until_signalled
+from .signals import collected_signals, leave_if_unwinding, run_until_signalled
 from .status import Snapshot, screen, snapshot
 from .trace import traced
 
@@ -24,6 +24,7 @@ __all__ = [
     "default_toml",
     "export_inputs",
     "exposed",
+    "leave_if_unwinding",
     "load",
     "log_to_stderr",
     "plain",

@@ -10,7 +10,7 @@ from types import FrameType
 
 from .service import Service
 
-__all__ = ["collected_signals", "run_until_signalled"]
+__all__ = ["collected_signals", "leave_if_unwinding", "run_until_signalled"]
 
 log = logging.getLogger("smtspool")
 
@@ -45,3 +45,12 @@ def run_until_signalled(service: Service, received: list[int]) -> None:
                 service.drain()
             else:
                 service.stop()
+
+
+def leave_if_unwinding(error: BaseException) -> None:
+    """Exit as a signal asked, if ``error`` came up while the unwinding for it was under way."""
+    cause = error.__context__
+    while cause is not None:
+        if isinstance(cause, SystemExit):
+            raise SystemExit(cause.code)
+        cause = cause.__context__
