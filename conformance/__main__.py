@@ -1,6 +1,6 @@
 """``python -m conformance``: every protocol, in one table.
 
-``python -m conformance models [--pin]`` runs TLC on everything in ``models/manifest.toml``,
+``python -m conformance models [--pin]`` runs TLC on every ``models/*/manifest.toml``,
 ``python -m conformance models --long`` on every safety run with one bound raised;
 ``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it;
 ``python -m conformance trace FILE`` checks a recording of ``smtspool serve --trace``.
@@ -16,30 +16,31 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from conformance.engine.manifest import check_all, check_raised, load_manifest, pin
+from conformance.engine.manifest import check_all, check_raised, pin
 from conformance.engine.replay import Divergence
 from conformance.engine.tlc import TlcError
 from conformance.engine.trace import TraceError
 from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
 from conformance.spool_trace import check_file
 
-MANIFEST = Path(__file__).parent.parent / "models" / "manifest.toml"
+MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))
 
 
 def run_models(console: Console, *, repin: bool, long: bool) -> int:
     """Run TLC on all models; the number of runs that differ from what is pinned."""
-    if repin:
-        pin(MANIFEST, load_manifest(MANIFEST))
+    for manifest in MANIFESTS if repin else ():
+        pin(manifest)
     started, bad, count = time.monotonic(), 0, 0
-    for verdict in check_raised(MANIFEST) if long else check_all(MANIFEST):
+    for verdict in check_raised(*MANIFESTS) if long else check_all(*MANIFESTS):
         count += 1
         bad += bool(verdict.differences)
         run = verdict.run
         says = f"fails {run.violated}" if run.violated else "holds"
         seconds = f"{verdict.result.seconds:5.1f} s" if verdict.result else ""
         mark = "[red]differs[/]" if verdict.differences else "[green]ok[/]"
+        model = Path(run.module).stem
         console.print(
-            f"{mark} {run.cfg} ({run.kind}): {says}, {run.distinct} states {seconds}", highlight=False
+            f"{mark} {model}/{run.cfg} ({run.kind}): {says}, {run.distinct} states {seconds}", highlight=False
         )
         for difference in verdict.differences:
             console.print(f"    {difference}", markup=False, highlight=False)

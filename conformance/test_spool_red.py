@@ -76,9 +76,9 @@ def test_a_variable_less_in_the_projection(variable: str, monkeypatch: pytest.Mo
 
 
 def test_a_cfg_less_in_the_manifest(tmp_path: Path) -> None:
-    models = tmp_path / "models"
-    shutil.copytree(MODELS, models)
-    manifest = models / "manifest.toml"
+    model = tmp_path / "spool_admission"
+    shutil.copytree(MODELS / "spool_admission", model)
+    manifest = model / "manifest.toml"
     head, *runs = manifest.read_text().split("[[run]]")
     for number, run in enumerate(runs):
         manifest.write_text("[[run]]".join([head, *runs[:number], *runs[number + 1 :]]))

@@ -1,10 +1,11 @@
-"""The list of all runs of all models, with the result that each must have.
+"""The list of all runs of a model, with the result that each must have.
 
-``models/manifest.toml`` pins for every cfg the outcome, the property that fails, the numbers of generated and
-distinct states, the depth, and a digest of the modules and the cfg. A run that differs in any of these
-fails, and so does a cfg that is not listed: a model that silently became smaller is the usual way to a green
-result. A run of the kind ``graph`` also pins the committed corpus of its labelled graph, which must come out
-again. A safety run also names one bound to raise: ``check_raised`` repeats it with that, for long nights.
+``manifest.toml`` in a model's folder pins for every cfg the outcome, the property that fails, the numbers
+of generated and distinct states, the depth, and a digest of the modules and the cfg. A run that differs in
+any of these fails, and so does a cfg that is not listed: a model that silently became smaller is the usual
+way to a green result. A run of the kind ``graph`` also pins the committed corpus of its labelled graph,
+which must come out again. A safety run also names one bound to raise: ``check_raised`` repeats it with
+that, for long nights.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 import re
 import tempfile
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -167,12 +168,12 @@ def _check(tlc: Tlc, folder: Path, run: Run) -> Verdict:
     return Verdict(run, result, tuple(differences))
 
 
-def check_all(manifest: Path, *, tlc: Tlc | None = None, parallel: int = 2) -> Iterator[Verdict]:
-    """The verdicts of all runs, in the order of the manifest, as they become known."""
-    runs = load_manifest(manifest)
+def check_all(*manifests: Path, tlc: Tlc | None = None, parallel: int = 2) -> Iterator[Verdict]:
+    """The verdicts of all runs, in the order of the manifests, as they become known."""
+    runs = [(manifest.parent, run) for manifest in manifests for run in load_manifest(manifest)]
     runner = tlc or Tlc()
     with ThreadPoolExecutor(parallel) as pool:
-        yield from pool.map(lambda run: _check(runner, manifest.parent, run), runs)
+        yield from pool.map(lambda run: _check(runner, *run), runs)
 
 
 def raised(folder: Path, run: Run) -> str:
@@ -187,17 +188,18 @@ def raised(folder: Path, run: Run) -> str:
     return "\n".join([*lines, ""])
 
 
-def check_raised(manifest: Path, *, timeout_s: float = 3600.0, parallel: int = 2) -> Iterator[Verdict]:
+def check_raised(*manifests: Path, timeout_s: float = 3600.0, parallel: int = 2) -> Iterator[Verdict]:
     """Every safety run with one bound raised: it must hold, in more states than are pinned."""
+    runs = [(manifest.parent, run) for manifest in manifests for run in load_manifest(manifest)]
     runner = Tlc()
 
-    def check(run: Run) -> Verdict:
+    def check(folder: Path, run: Run) -> Verdict:
         try:
-            text = raised(manifest.parent, run)
+            text = raised(folder, run)
             with tempfile.TemporaryDirectory(prefix="raised-") as scratch:
                 cfg = Path(scratch) / "Raised.cfg"
                 cfg.write_text(text)
-                result = runner.run(manifest.parent / run.module, cfg, timeout_s=timeout_s)
+                result = runner.run(folder / run.module, cfg, timeout_s=timeout_s)
         except (ManifestError, TlcError) as error:
             return Verdict(run, None, (str(error),))
         wrong = [] if result.outcome is Outcome.OK else [f"{result.outcome} {result.violated}"]
@@ -205,15 +207,25 @@ def check_raised(manifest: Path, *, timeout_s: float = 3600.0, parallel: int = 2
         return Verdict(replace(run, distinct=result.distinct), result, tuple(wrong))
 
     with ThreadPoolExecutor(parallel) as pool:
-        yield from pool.map(check, [run for run in load_manifest(manifest) if run.kind == "safety"])
+        yield from pool.map(lambda run: check(*run), [run for run in runs if run[1].kind == "safety"])
 
 
-def pin(manifest: Path, runs: Sequence[Run], *, parallel: int = 2) -> None:
-    """Write the manifest anew with today's results, and the corpora beside it; for reviewed changes."""
-    lines = ["# The runs of all models and their results, written by `python -m conformance models --pin`."]
+def pin(manifest: Path, *, parallel: int = 2) -> None:
+    """Write the manifest anew with today's results, and the corpora beside it; for reviewed changes.
+
+    A run whose modules and cfg are the pinned ones is not repeated: ``check_all`` is there for that.
+    """
+    lines = ["# The runs of this model and their results, written by `python -m conformance models --pin`."]
     runner = Tlc()
+
+    def measure(run: Run) -> tuple[Run, Graph | None]:
+        if run.sha256 == digest(manifest.parent, run):
+            return run, None
+        found, _, graph = _measure(runner, manifest.parent, run)
+        return found, graph
+
     with ThreadPoolExecutor(parallel) as pool:
-        for found, _, graph in pool.map(lambda run: _measure(runner, manifest.parent, run), runs):
+        for found, graph in pool.map(measure, load_manifest(manifest)):
             if graph is not None:
                 save(graph, corpus_of(manifest.parent, found))
             lines += ["", "[[run]]", *_toml(found)]

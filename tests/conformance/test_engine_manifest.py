@@ -10,7 +10,6 @@ import pytest
 from conformance.engine.graph import GraphError, load
 from conformance.engine.manifest import (
     ManifestError,
-    Run,
     check_all,
     check_raised,
     corpus_of,
@@ -20,6 +19,7 @@ from conformance.engine.manifest import (
 )
 
 MODELS = Path(__file__).parents[2] / "models"
+MANIFESTS = sorted(MODELS.glob("*/manifest.toml"))
 COUNTER = """---- MODULE Counter ----
 EXTENDS Naturals
 CONSTANT Top
@@ -41,11 +41,11 @@ def manifest(tmp_path: Path) -> Path:
     (tmp_path / "counter" / "Graph.cfg").write_text("SPECIFICATION Spec\nCONSTANT Top = 3\n")
     (tmp_path / "counter" / "High.cfg").write_text("SPECIFICATION Spec\nCONSTANT Top = 3\nINVARIANT Low\n")
     path = tmp_path / "manifest.toml"
-    runs = [
-        Run("counter/Graph.cfg", "counter/Counter.tla", "graph", ""),
-        Run("counter/High.cfg", "counter/Counter.tla", "non-property", ""),
-    ]
-    pin(path, runs)
+    run = '[[run]]\ncfg = "counter/{}.cfg"\nmodule = "counter/Counter.tla"\nkind = "{}"\noutcome = "{}"\n'
+    graph = run.format("Graph", "graph", "ok")
+    high = run.format("High", "non-property", "invariant") + 'violated = "Low"\n'
+    path.write_text(graph + high)
+    pin(path)
     return path
 
 
@@ -119,29 +119,27 @@ def test_a_missing_corpus_and_a_damaged_one_are_seen(manifest: Path) -> None:
     assert "Graph.graph.xz is missing" in differences(manifest)
 
 
-def test_every_committed_cfg_is_listed_with_its_digest() -> None:
-    runs = load_manifest(MODELS / "manifest.toml")
-    assert {run.kind for run in runs} == {
-        "graph",
-        "safety",
-        "liveness",
-        "legacy",
-        "non-property",
-        "unfair",
-        "witness",
-    }
+def test_every_model_has_a_manifest() -> None:
+    assert {path.parent for path in MANIFESTS} == {path.parent for path in MODELS.rglob("*.tla")}
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_every_committed_cfg_is_listed_with_its_digest(path: Path) -> None:
+    runs = load_manifest(path)
+    assert {run.kind for run in runs} >= {"graph", "safety", "liveness", "legacy", "unfair", "witness"}
     for run in runs:
-        assert run.sha256 == digest(MODELS, run), run.cfg
+        assert run.sha256 == digest(path.parent, run), run.cfg
 
 
-def test_every_cfg_says_what_it_shows() -> None:
-    for run in load_manifest(MODELS / "manifest.toml"):
-        assert (MODELS / run.cfg).read_text().startswith("\\* "), run.cfg
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_every_cfg_says_what_it_shows(path: Path) -> None:
+    for run in load_manifest(path):
+        assert (path.parent / run.cfg).read_text().startswith("\\* "), run.cfg
 
 
 @pytest.mark.slow
 def test_all_models_come_out_as_pinned() -> None:
-    for verdict in check_all(MODELS / "manifest.toml"):
+    for verdict in check_all(*MANIFESTS):
         assert not verdict.differences, f"{verdict.run.cfg}: {verdict.differences}"
 
 
@@ -161,6 +159,7 @@ def test_a_raised_bound_gives_more_states_and_must_hold(manifest: Path) -> None:
         assert verdict.differences == wrong
 
 
-def test_the_manifest_is_plain_toml() -> None:
-    with (MODELS / "manifest.toml").open("rb") as source:
-        assert len(tomllib.load(source)["run"]) == len(load_manifest(MODELS / "manifest.toml"))
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_the_manifest_is_plain_toml(path: Path) -> None:
+    with path.open("rb") as source:
+        assert len(tomllib.load(source)["run"]) == len(load_manifest(path))
