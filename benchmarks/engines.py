@@ -61,9 +61,7 @@ def _bitwuzla(step: Step) -> tuple[str, Model | None]:
     status = str(solver.check_sat())
     if status != "sat" or not step.model:
         return status, None
-    return status, {
-        term.symbol(): str(solver.get_value(term)) for term in parser.get_declared_funs()
-    }
+    return status, {term.symbol(): str(solver.get_value(term)) for term in parser.get_declared_funs()}
 
 
 def _z3(step: Step) -> tuple[str, Model | None]:
@@ -78,9 +76,7 @@ def _z3(step: Step) -> tuple[str, Model | None]:
     if status != "sat" or not step.model:
         return status, None
     model = solver.model()
-    return status, {
-        symbol.name(): model[symbol].sexpr() for symbol in model.decls() if symbol.arity() == 0
-    }
+    return status, {symbol.name(): model[symbol].sexpr() for symbol in model.decls() if symbol.arity() == 0}
 
 
 def _cvc5(step: Step) -> tuple[str, Model | None]:

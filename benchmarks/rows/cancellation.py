@@ -66,7 +66,9 @@ class Watch:
 def run(bench: Bench) -> Iterator[Row]:
     wanted = bench.choose(5, 1_000, 10_000)
     queries = [
-        query for problem in chains(bench, 10) for query in parse_file(problem.name, problem.data)
+        query
+        for problem in chains(bench, 10)
+        for query in parse_file(problem.name, problem.data)
         if len(query.levels) > DEEP
     ]
     before = _belongings()

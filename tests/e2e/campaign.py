@@ -59,9 +59,7 @@ class Place:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
-    def documents(
-        self, *words: str | Path, code: int | None = 0, **environment: str
-    ) -> list[dict[str, Any]]:
+    def documents(self, *words: str | Path, code: int | None = 0, **environment: str) -> list[dict[str, Any]]:
         """The JSON lines that a command prints."""
         printed = self.run(*words, code=code, **environment).stdout
         return [json.loads(line) for line in printed.splitlines()]

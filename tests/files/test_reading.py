@@ -91,8 +91,6 @@ def test_a_file_the_service_may_not_read_is_bad_input(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-
-
 def replace(path: Path, content: bytes) -> None:
     path.with_name("new").write_bytes(content)
     path.with_name("new").rename(path)

@@ -21,7 +21,7 @@ Z3 = str(Path(sys.executable).with_name("z3"))
 # symbol `slow` is never answered.
 ODD_ENGINE = (
     'odd=sh -c \'if grep -q poison "$0"; then echo "it was the poison" >&2; kill -9 $PPID; fi; '
-    f"if grep -q slow \"$0\"; then exec sleep 1000; fi; exec {Z3} \"$0\"' {{query}}"
+    f'if grep -q slow "$0"; then exec sleep 1000; fi; exec {Z3} "$0"\' {{query}}'
 )
 
 

@@ -238,9 +238,7 @@ def test_a_stopped_solve_goes_back_to_the_queue_and_its_attempt_does_not_count(
     assert {lease.attempts for lease in store.claim(owner.name, 60, 10)} == {1}
 
 
-def test_a_locked_store_loses_no_answer(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
-) -> None:
+def test_a_locked_store_loses_no_answer(campaign: Campaign, store: Store, fleet: Fleet, owner: Owner) -> None:
     store.ingest([query(5)])
     solved = threading.Event()
 

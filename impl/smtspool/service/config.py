@@ -25,8 +25,14 @@ MAX_JOBS = 256
 NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS"})
 
 
-def setting(default: Any, comment: str, *, low: float | None = None, high: float | None = None,
-            choices: tuple[str, ...] = ()) -> Any:
+def setting(
+    default: Any,
+    comment: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+) -> Any:
     return field(default=default, metadata={"comment": comment, "low": low, "high": high, "choices": choices})
 
 
@@ -53,8 +59,10 @@ class Settings:
         "dfs", "Which pending query is claimed first.", choices=("dfs", "bfs", "priority", "fifo")
     )
     timeout_ms: int = setting(
-        0, "Time limit for every query in milliseconds; 0 keeps the limit each query brings.",
-        low=0, high=3_600_000,
+        0,
+        "Time limit for every query in milliseconds; 0 keeps the limit each query brings.",
+        low=0,
+        high=3_600_000,
     )
     confirm_unsat: bool = setting(False, "Ask a second engine before an unsat answer is committed.")
     lease_seconds: float = setting(

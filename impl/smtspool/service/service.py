@@ -154,9 +154,7 @@ class Service:
             loop.start()
 
     def _loop(self, name: str, step: Callable[[], float | None], leave: Callable[[], None]) -> Loop:
-        return Loop(
-            name, step, stop=self._halt, health=self.health, defect=self._stop_for_good, leave=leave
-        )
+        return Loop(name, step, stop=self._halt, health=self.health, defect=self._stop_for_good, leave=leave)
 
     def _loops(self) -> list[Loop]:
         return self._workers + self._others + self._publication

@@ -1,0 +1,13 @@
+"""The command line: parse, call the service or the public API, print. No logic of its own.
+
+``app`` holds what commands share; each other module adds the commands of one subject, in the order in which
+``--help`` lists them.
+"""
+
+# isort: off
+from .app import Exit, app
+from .main import main
+from . import solve, campaign, serve, results, upkeep, trace, demo
+# isort: on
+
+__all__ = ["Exit", "app", "campaign", "demo", "main", "results", "serve", "solve", "trace", "upkeep"]

@@ -1,0 +1,48 @@
+"""The process: signals unwind it, and every error becomes a sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sqlite3
+import sys
+import traceback
+from types import FrameType
+
+from smtspool import service
+from smtspool.errors import InfrastructureError, SmtspoolError
+
+from .app import Exit, app
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run a command; every error becomes a sentence on stderr and an exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name or a symbol may not exist in its encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        app()
+    except SmtspoolError as error:
+        infrastructure = isinstance(error, InfrastructureError)
+        _exit(str(error), Exit.INFRASTRUCTURE if infrastructure else Exit.MISUSE)
+    except (OSError, sqlite3.Error) as error:
+        _exit(str(error), Exit.INFRASTRUCTURE)
+    except Exception as error:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
+        traceback.print_exc()
+        service.leave_if_unwinding(error)
+        _exit("a defect of smtspool; please report it with the lines above", Exit.DEFECT)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """First signal: unwind, so that temporary folders and helpers go. Second: the kernel's way."""
+    for again in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, signal.SIG_DFL)
+    sys.exit(128 + number)
+
+
+def _exit(message: str, code: Exit) -> None:
+    print(f"smtspool: {service.plain(message)}", file=sys.stderr)
+    sys.exit(code)
