@@ -23,6 +23,7 @@ from smtspool.solve import (
     Op,
     Request,
     RequestRefused,
+    control,
 )
 from tests.solve.scripted import ScriptedServer
 from tests.solve.tracks import descendants, descriptors, eventually, gone, no_trace, soon
@@ -284,6 +285,20 @@ def test_a_fork_server_that_stays_stopped_is_replaced():
                 assert time.monotonic() < deadline
         assert generation.exchange(solve(EASY), soon()).status is Status.SAT
         generation.retire("end of test")
+
+
+def test_a_signal_that_unwinds_a_launch_does_not_hinder_the_close(monkeypatch):
+    """The request is out when SystemExit strikes; its answer comes to the close."""
+    send = control.send
+
+    def interrupted(socket, word, **what):
+        send(socket, word, **what)
+        raise SystemExit(130)
+
+    with no_trace(), ForkServer(EngineSpec("bitwuzla")) as server:
+        monkeypatch.setattr(control, "send", interrupted)
+        with pytest.raises(SystemExit):
+            server.spawn(soon())
 
 
 def test_a_closed_fork_server_spawns_nothing():

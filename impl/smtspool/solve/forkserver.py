@@ -264,7 +264,11 @@ class _Process:
             self._control.close()
 
     def _launch(self) -> _Launch:
-        """Under the lock, so that the order of requests is the order of answers."""
+        """Under the lock, so that the order of requests is the order of answers.
+
+        Queued before it is sent: a signal may unwind this thread in between, and no answer may meet an empty
+        queue.
+        """
         if self._ended:
             raise InfrastructureError("no helper process: the fork server has ended")
         try:
@@ -277,12 +281,16 @@ class _Process:
                 sent.callback(os.close, stderr_end)
                 channel.setblocking(False)
                 os.set_blocking(stderr, False)
-                control.send(self._control, Word.SPAWN, fds=(theirs.fileno(), stderr_end))
+                launch = _Launch(channel, stderr, self._clock())
+                self._unanswered.append(launch)
+                try:
+                    control.send(self._control, Word.SPAWN, fds=(theirs.fileno(), stderr_end))
+                except OSError:
+                    self._unanswered.pop()
+                    raise
                 undo.pop_all()
         except OSError as error:
             raise InfrastructureError(f"a helper cannot be asked for: {error}") from error
-        launch = _Launch(channel, stderr, self._clock())
-        self._unanswered.append(launch)
         return launch
 
     def _wait(self, done: Callable[[], bool], deadline: float) -> bool:
@@ -330,6 +338,10 @@ class _Process:
                 continue
             launch = self._unanswered.popleft()
             launch.answered = True
+            if launch.channel.fileno() < 0:  # its asker was unwound; the helper leaves as its channel closes
+                for fd in fds:
+                    os.close(fd)
+                continue
             if pid:
                 self._helpers[pid] = launch
                 launch.pid = pid
