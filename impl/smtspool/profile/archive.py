@@ -1,0 +1,86 @@
+"""The three kinds of files of a profile folder, and how they are read and written.
+
+Artifacts are ``generations/<digest>.json``; beside them ``current.runtime`` and ``state.json``. Each is
+written whole and durably; there is no transaction over all three, which is why recovery replays (F305 §7).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.files import Directory, is_temporary, read_stable, write_durable
+from smtspool.profile.artifact import MAX_ARTIFACT_BYTES, Artifact
+from smtspool.profile.candidate import Candidate, Generation, materialise
+from smtspool.profile.runtime import MAX_RUNTIME_BYTES, parse_runtime
+from smtspool.profile.state import MAX_STATE_BYTES
+
+__all__ = ["Archive"]
+
+_GENERATIONS = "generations"
+_RUNTIME = "current.runtime"
+_STATE = "state.json"
+_KEPT = 8  # artifacts, the current one among them
+
+
+class Archive:
+    """A profile folder in the hands of its one coordinator. The directory stays the caller's."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+
+    def read_state(self) -> bytes:
+        """The checkpoint file; ``OSError``, ``AdmissionError`` or ``Unstable`` as :func:`read_stable`."""
+        return read_stable(self._directory, _STATE, MAX_STATE_BYTES)[0]
+
+    def write_state(self, data: bytes) -> None:
+        write_durable(self._directory, _STATE, data)
+
+    def read_generation(self) -> tuple[Artifact, Generation]:
+        """What the runtime file holds, if its artifact proves it byte for byte.
+
+        Raises as :meth:`read_state`; ``FileNotFoundError`` if there is no runtime file at all.
+        """
+        text = read_stable(self._directory, _RUNTIME, MAX_RUNTIME_BYTES)[0]
+        artifact, generation = self.read_artifact(parse_runtime(text).artifact_sha256)
+        if generation.content != text:
+            raise AdmissionError(Reason.SCHEMA, "the runtime file is not what its artifact makes it")
+        return artifact, generation
+
+    def read_artifact(self, digest: str) -> tuple[Artifact, Generation]:
+        """One artifact of any generation, verified."""
+        try:
+            with self._directory.child(_GENERATIONS) as generations:
+                data = read_stable(generations, f"{digest}.json", MAX_ARTIFACT_BYTES)[0]
+        except FileNotFoundError:
+            raise AdmissionError(Reason.SCHEMA, f"the artifact {digest} is missing") from None
+        artifact, generation = materialise(data)
+        if generation.artifact_sha256 != digest:
+            raise AdmissionError(Reason.SCHEMA, f"the artifact {digest} is another one")
+        return artifact, generation
+
+    def write_artifact(self, candidate: Candidate) -> None:
+        with self._directory.child(_GENERATIONS, create=True) as generations:
+            write_durable(generations, f"{candidate.generation.artifact_sha256}.json", candidate.artifact)
+
+    def write_runtime(self, candidate: Candidate) -> None:
+        write_durable(self._directory, _RUNTIME, candidate.generation.content)
+
+    def digests(self) -> list[str]:
+        """Of all artifacts there are, the newest first."""
+        with self._directory.child(_GENERATIONS) as generations:
+            named = [name for name in generations.names() if name.endswith(".json")]
+            named.sort(key=lambda name: generations.stat(name).st_mtime_ns, reverse=True)
+        return [name.removesuffix(".json") for name in named]
+
+    def prune(self, current: str) -> None:
+        """Remove all but ``current`` and the seven newest others, and what writers that died left behind."""
+        others = [digest for digest in self.digests() if digest != current]
+        with self._directory.child(_GENERATIONS) as generations:
+            for digest in others[_KEPT - 1 :]:
+                with suppress(FileNotFoundError):
+                    generations.unlink(f"{digest}.json")
+            for directory in (self._directory, generations):
+                for name in filter(is_temporary, directory.names()):
+                    with suppress(FileNotFoundError):
+                        directory.unlink(name)

@@ -1,0 +1,104 @@
+"""The checkpoint: the window, what was last published from it, under which policy, and the counters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.profile.counters import Counters
+from smtspool.profile.policy import Policy
+from smtspool.profile.record import FEEDBACK, PROFILES, Record, is_context
+from smtspool.profile.strict import load
+
+__all__ = ["MAX_STATE_BYTES", "State", "encode_state", "parse_state"]
+
+MAX_STATE_BYTES = 16 << 20
+_SCHEMA = "symcc-online-value-profile-state-v1"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A checkpoint, read. ``doubts`` are the reasons why its records may not be those it was made of."""
+
+    records: tuple[Record, ...]  # oldest first, at most the window of today
+    label: str  # digest of the artifact that was current; "" if none
+    counters: Counters
+    doubts: tuple[str, ...]
+
+
+def encode_state(
+    records: Sequence[Record], label: str, counters: Counters, *, window: int, policy: Policy
+) -> tuple[bytes, Counters]:
+    """The file, and the counters as they stand in it.
+
+    While it is over 16 MiB the older quarter of the records is left out, which is counted and marked.
+    Raises ``AdmissionError`` (too-large) if a single record is.
+    """
+    texts = [json.dumps(record.to_json(), separators=(",", ":"), sort_keys=True) for record in records]
+    dropped = 0
+    while True:
+        kept = counters.plus(checkpoint_truncations=dropped)
+        members = {
+            "schema": _SCHEMA,
+            "window": window,
+            "policy": policy.to_json(),
+            "records_complete": not dropped,
+            "current_artifact_sha256": label,
+            **kept.to_json(),
+        }
+        head = json.dumps(members, separators=(",", ":"), sort_keys=True)
+        data = f'{head[:-1]},"records":[{",".join(texts)}]}}\n'.encode("ascii")
+        if len(data) <= MAX_STATE_BYTES:
+            return data, kept
+        if len(texts) <= 1:
+            raise AdmissionError(
+                Reason.TOO_LARGE, f"a checkpoint of {len(data)} bytes would not be read again"
+            )
+        oldest = max(1, len(texts) // 4)
+        del texts[:oldest]
+        dropped += oldest
+
+
+def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
+    """Read a checkpoint, also of a time before ``policy`` stood in it. Raises ``AdmissionError``.
+
+    A record without a sound row is dropped; that, like a row that is dropped, is a doubt.
+    """
+    document = load(data, MAX_STATE_BYTES)
+    if document.get("schema") != _SCHEMA:
+        raise AdmissionError(Reason.SCHEMA, f"the schema is not {_SCHEMA}")
+    doubts = []
+    counters = Counters.of(document)
+    if document.get("window") != window:
+        doubts.append("it was written with another window")
+    if "policy" in document and Policy.of(document["policy"]) != policy:
+        doubts.append("it was written under another policy")
+    if not _complete(document, counters):
+        doubts.append("its oldest records did not fit")
+    label = document.get("current_artifact_sha256")
+    if label != "" and not is_context(label):
+        doubts.append("it does not say which artifact was current")
+        label = ""
+    listed = document.get("records")
+    if not isinstance(listed, list):
+        doubts.append("its records are no list")
+        listed = []
+    newest = listed[-window:]
+    records = [record for record in map(Record.of, newest) if record is not None]
+    if len(records) < len(newest) or not all(map(_whole, records, newest)):
+        doubts.append("a record is malformed")
+    return State(tuple(records), str(label), counters, tuple(doubts))
+
+
+def _whole(record: Record, document: Mapping[str, Any]) -> bool:
+    """Every row of ``document`` is in the record that was read from it."""
+    rows, reports = document[PROFILES], document.get(FEEDBACK, ())
+    return len(record.profiles) == len(rows) and len(record.feedback) == len(reports)
+
+
+def _complete(document: dict[str, Any], counters: Counters) -> bool:
+    """What it says itself; before it did, whether it was ever truncated."""
+    return document.get("records_complete", not counters.checkpoint_truncations) is True
