@@ -105,7 +105,7 @@ class Coordinator:
         self._dirty = False
         self._doubts: tuple[str, ...] = ()
         self._current: Generation | None = None
-        self._renewal = False  # the policy of the current generation is not today's
+        self._renewal = False  # the runtime file is to be written anew, whatever a build comes to
         self._served: Generation | None = None
         self._recover()
 
@@ -195,6 +195,8 @@ class Coordinator:
     def _build(self) -> tuple[_Built, Candidate | None]:
         with action("Build", records=len(self._window)) as step:
             built, candidate = self._judge()
+            if built is _Built.FAILED:
+                self._counters = self._counters.plus(publication_failures=1)
             # What the records have just been seen not to justify is not served a moment longer.
             self._served = self._current if built is _Built.SAME else None
             step.outcome = built.value
@@ -205,33 +207,37 @@ class Coordinator:
             candidate = build_candidate(self._window, self._policy)
         except Exception as error:  # the boundary around what records of any origin lead to
             log.exception("profiles: the records cannot be built from: %s", error)
-            self._counters = self._counters.plus(publication_failures=1)
             return _Built.FAILED, None
+        if self._renewal:
+            return _Built.NEW, candidate
         if self._current is None:
             return (_Built.NEW if candidate.generation.profile_count else _Built.NOTHING), candidate
-        if self._current.means(candidate.generation) and not self._renewal:
-            return _Built.SAME, candidate
-        return _Built.NEW, candidate
+        same = self._current.means(candidate.generation)
+        return (_Built.SAME if same else _Built.NEW), candidate
 
     def _write_generation(self, candidate: Candidate) -> bool:
         digest = candidate.generation.artifact_sha256
         with action("WriteArtifact", artifact=digest) as step:
             written = self._written("the artifact", lambda: self._archive.write_artifact(candidate))
             step.outcome = "written" if written else "failed"
-        if not written:
-            return False
+            if not written:
+                self._counters = self._counters.plus(publication_failures=1)
+                return False
         with action("WriteRuntime", artifact=digest) as step:
             written = self._written("the runtime text", lambda: self._archive.write_runtime(candidate))
             step.outcome = "written" if written else "failed"
+            if not written:
+                self._counters = self._counters.plus(publication_failures=1)
+                self._renewal = True  # it may be there all the same: only its durability is in doubt
         return written
 
-    def _write_state(self, label: str, counters: Counters, *, otherwise: Counters, settles: bool) -> bool:
-        """Checkpoint with ``counters``; if that fails they are ``otherwise``, and one failure more."""
+    def _write_state(self, label: str, counters: Counters, *, settles: bool) -> bool:
+        """Checkpoint with ``counters``; they count only if it is written, and the failure if not."""
         with action("WriteState", artifact=label, records=len(self._window)) as step:
             saved = self._written("the checkpoint", lambda: self._checkpoint(label, counters))
             step.outcome = "written" if saved else "failed"
             if not saved:
-                self._counters = otherwise.plus(checkpoint_failures=1)
+                self._counters = self._counters.plus(checkpoint_failures=1)
                 self._dirty = True
             elif settles:
                 self._settle()
@@ -310,6 +316,7 @@ class Coordinator:
                 step.outcome = "absent"
             except _FILE_TROUBLE as error:
                 log.warning("profiles: the runtime file cannot be used: %s", error)
+                self._renewal = True
                 step.outcome = "refused"
             if state is None and self._current is not None:
                 doubts.append("a generation without a checkpoint")
@@ -318,7 +325,7 @@ class Coordinator:
             if state is not None and state.records and self._current is None:
                 doubts.append("records without a generation")
             if self._renewal:
-                doubts.append("the generation was made under another policy")
+                doubts.append("the runtime file is damaged, or was made under another policy")
             self._dirty = self._dirty or bool(doubts)
         return doubts
 
