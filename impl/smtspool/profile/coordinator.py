@@ -165,22 +165,21 @@ class Coordinator:
             return None
         self._attempted = self._clock()
         built, candidate = self._build()
-        counted = self._counters
         if candidate is None or built is not _Built.NEW:
-            noop = counted.plus(semantic_noops=1) if built is _Built.SAME else counted
-            self._write_state(self._label, noop, otherwise=counted, settles=built is not _Built.FAILED)
+            noop = self._counters.plus(semantic_noops=int(built is _Built.SAME))
+            self._write_state(self._label, noop, settles=built is not _Built.FAILED)
             return None
         if not self._write_generation(candidate):
-            failed = counted.plus(publication_failures=1)
-            self._write_state(self._label, failed, otherwise=failed, settles=False)
+            self._write_state(self._label, self._counters, settles=False)
             return None
         generation = candidate.generation
-        published = counted.plus(
+        # It is published, whether or not the checkpoint that says so can be written.
+        self._counters = self._counters.plus(
             generations_published=1,
             suppression_generations=int(generation.suppressed_count > 0),
             profiles_suppressed=generation.suppressed_count,
         )
-        saved = self._write_state(generation.artifact_sha256, published, otherwise=published, settles=False)
+        saved = self._write_state(generation.artifact_sha256, self._counters, settles=False)
         self._switch(generation, saved)
         self._prune(generation)
         return generation
