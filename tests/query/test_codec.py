@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Query, Witness, decode, encode, parse_envelope, parse_smt2
+from smtspool.query import Query, Witness, decode, decode_metadata, encode, parse_envelope, parse_smt2
 from tests.query.generate import script_of, scripts
 
 
@@ -46,6 +46,10 @@ def test_every_field_comes_back_as_it_was() -> None:
     assert query.witness == Witness(b"\x00\xff", (("b", 7),))
 
 
+def test_the_metadata_can_be_read_alone() -> None:
+    assert decode_metadata(encode(full())) == (full().id, full().metadata)
+
+
 def test_equal_queries_have_equal_bodies() -> None:
     assert encode(full()) == encode(full())
     assert encode(full()) != encode(replace(full(), priority=0.0))
@@ -55,8 +59,9 @@ def test_equal_queries_have_equal_bodies() -> None:
 def test_a_flipped_byte_is_noticed(place: int, flip: int) -> None:
     body = bytearray(encode(parse_smt2(script_of(1))[0]))
     body[place % len(body)] ^= flip
-    with pytest.raises(InfrastructureError, match="damaged"):
-        decode(bytes(body))
+    for read in (decode, decode_metadata):
+        with pytest.raises(InfrastructureError, match="damaged"):
+            read(bytes(body))
 
 
 @given(st.binary() | st.binary().map(lambda tail: b"Q1" + tail))

@@ -9,6 +9,7 @@ import pytest
 from smtspool.errors import AdmissionError, MisuseError, Reason
 from smtspool.query import (
     Query,
+    Witness,
     candidate,
     complete,
     default_value,
@@ -155,8 +156,8 @@ class TestRenaming:
 
 
 class TestCandidate:
-    def query(self, symbols: Mapping[str, int], data: str = "000102") -> Query:
-        return parse_envelope(
+    def witness(self, symbols: Mapping[str, int], data: str = "000102") -> Witness:
+        query = parse_envelope(
             {
                 "schema": "smtspool-query-v1",
                 "logic": "QF_BV",
@@ -165,23 +166,22 @@ class TestCandidate:
                 "witness": {"input_hex": data, "symbols": dict(symbols)},
             }
         )
+        assert query.witness is not None
+        return query.witness
 
     @pytest.mark.parametrize("value", ["#xfe", "#xFE", "#b11111110", "(_ bv254 8)"])
     def test_bytes_with_a_symbol_take_its_value(self, value: str) -> None:
-        assert candidate(self.query({"a": 1}), {"a": value, "b": "#x00"}) == b"\x00\xfe\x02"
+        assert candidate(self.witness({"a": 1}), {"a": value, "b": "#x00"}) == b"\x00\xfe\x02"
 
     def test_a_symbol_past_the_end_extends_the_input(self) -> None:
-        assert candidate(self.query({"a": 5}), {"a": "#x09"}) == b"\x00\x01\x02\x00\x00\x09"
-        assert candidate(self.query({"a": 0, "b": 1}, ""), {"b": "#x09"}) == b"\x00\x09"
+        assert candidate(self.witness({"a": 5}), {"a": "#x09"}) == b"\x00\x01\x02\x00\x00\x09"
+        assert candidate(self.witness({"a": 0, "b": 1}, ""), {"b": "#x09"}) == b"\x00\x09"
 
     def test_a_symbol_without_value_keeps_its_byte(self) -> None:
-        assert candidate(self.query({"a": 2}), {}) == b"\x00\x01\x02"
-
-    def test_without_witness_there_is_none(self) -> None:
-        assert candidate(one("(assert true)"), {}) is None
+        assert candidate(self.witness({"a": 2}), {}) == b"\x00\x01\x02"
 
     @pytest.mark.parametrize("value", ["true", "#x1", "#x100", "(_ bv256 8)", "(_ bv1 9)", "", "#xfe "])
     def test_other_values_are_refused(self, value: str) -> None:
         with pytest.raises(AdmissionError) as caught:
-            candidate(self.query({"a": 1}), {"a": value})
+            candidate(self.witness({"a": 1}), {"a": value})
         assert caught.value.reason is Reason.SYNTAX

@@ -23,7 +23,7 @@ def due(store: Store) -> list[Publication]:
 def test_a_result_is_due_with_all_that_its_files_need(store: Store) -> None:
     answered(store, 7)
     (publication,) = due(store)
-    assert publication.query == query(7, witness=b"seed")
+    assert publication.metadata == query(7).metadata
     assert [witness.input for witness in publication.witnesses] == [b"seed"]
     assert publication.result == store.result(query(7).id)
 
@@ -82,8 +82,8 @@ def test_a_damaged_row_becomes_a_dead_letter_and_the_rest_flows(directory: Path,
         with sqlite3.connect(directory / "index.sqlite3", isolation_level=None) as other:
             other.execute("UPDATE results SET body = x'00' WHERE query = 2")
         other.close()
-        assert [publication.query for publication in due(store)] == [
-            query(1, witness=b"seed"),
-            query(3, witness=b"seed"),
+        assert [publication.result.query_id for publication in due(store)] == [
+            query(1).id,
+            query(3).id,
         ]
         assert store.counts().publications_dead == 1

@@ -7,10 +7,11 @@ names. Nothing here knows what a query is.
 from smtspool.files.directory import Directory
 from smtspool.files.lock import FileLock
 from smtspool.files.reading import Entry, Identity, Unstable, open_entry, read_stable
-from smtspool.files.writing import is_temporary, temporary_name, write_durable
+from smtspool.files.writing import Draft, is_temporary, sync_drafts, temporary_name, write_durable
 
 __all__ = [
     "Directory",
+    "Draft",
     "Entry",
     "FileLock",
     "Identity",
@@ -18,6 +19,7 @@ __all__ = [
     "is_temporary",
     "open_entry",
     "read_stable",
+    "sync_drafts",
     "temporary_name",
     "write_durable",
 ]

@@ -31,6 +31,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 _renameat2 = getattr(_libc, "renameat2", None)
 if _renameat2 is not None:
     _renameat2.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+_syncfs = getattr(_libc, "syncfs", None)
 
 
 class Directory:
@@ -148,6 +149,18 @@ class Directory:
     def sync(self) -> None:
         """Make every completed rename, creation and removal in here survive a power failure."""
         os.fsync(self.fd)
+
+    def sync_file_system(self) -> bool:
+        """Make whatever was written to the file system of this directory survive a power failure.
+
+        One call costs less than syncing eight files one by one. False if this system has no such call.
+        """
+        if _syncfs is None:
+            return False
+        if _syncfs(self.fd) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), self.path)
+        return True
 
     def close(self) -> None:
         """Give the descriptor back; again is harmless."""

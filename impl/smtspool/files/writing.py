@@ -1,13 +1,21 @@
-"""Durable writes: a file is either absent, or whole and on disk, under its final name."""
+"""Durable writes: a file is either absent, or whole and on disk, under its final name.
+
+One file is :func:`write_durable`. Of many, each is a :class:`Draft`; :func:`sync_drafts` makes all of them
+durable together, and then each gets its name.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from smtspool.files.directory import Directory
 
-__all__ = ["is_temporary", "temporary_name", "write_durable"]
+__all__ = ["Draft", "is_temporary", "sync_drafts", "temporary_name", "write_durable"]
+
+_FEW = 4  # files synced one by one: the sync of a file system waits for other programs' files too
 
 
 def temporary_name() -> str:
@@ -20,6 +28,59 @@ def is_temporary(name: str) -> bool:
     return name.startswith(".") and name.endswith(".tmp")
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A whole file under a temporary name, not durable yet."""
+
+    directory: Directory
+    temporary: str
+
+    @classmethod
+    def write(cls, directory: Directory, data: bytes) -> Draft:
+        """After an error no file remains; after a crash one may."""
+        draft = cls(directory, temporary_name())
+        fd = directory.open_file(draft.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            try:
+                _write_all(fd, data)
+            finally:
+                os.close(fd)
+        except BaseException:
+            draft.discard()
+            raise
+        return draft
+
+    def sync(self) -> None:
+        """The content survives a power failure from here on."""
+        fd = self.directory.open_file(self.temporary, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def publish(self, name: str, *, replace: bool = True) -> None:
+        """Give it its name, durable after ``directory.sync()``. After an error it is still a draft.
+
+        ``replace=False`` raises ``FileExistsError`` where the name is taken.
+        """
+        move = self.directory.replace if replace else self.directory.rename
+        move(self.temporary, self.directory, name)
+
+    def discard(self) -> None:
+        """Remove it; harmless once it is published."""
+        with suppress(FileNotFoundError):
+            self.directory.unlink(self.temporary)
+
+
+def sync_drafts(drafts: Sequence[Draft]) -> None:
+    """Make the contents of all drafts durable. After an error none of them can be relied on."""
+    directories = {os.fstat(draft.directory.fd).st_dev: draft.directory for draft in drafts}
+    if len(drafts) > _FEW and all(directory.sync_file_system() for directory in directories.values()):
+        return
+    for draft in drafts:
+        draft.sync()
+
+
 def write_durable(
     directory: Directory, name: str, data: bytes, *, replace: bool = True, sync: bool = True
 ) -> None:
@@ -29,21 +90,12 @@ def write_durable(
     ``directory.sync()``, to a caller who writes several. After an error no temporary file remains; after a
     crash one may.
     """
-    temporary = temporary_name()
-    fd = directory.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    draft = Draft.write(directory, data)
     try:
-        try:
-            _write_all(fd, data)
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        if replace:
-            directory.replace(temporary, directory, name)
-        else:
-            directory.rename(temporary, directory, name)
+        draft.sync()
+        draft.publish(name, replace=replace)
     except BaseException:
-        with suppress(FileNotFoundError):  # interrupted between the rename and here
-            directory.unlink(temporary)
+        draft.discard()
         raise
     if sync:
         directory.sync()

@@ -13,7 +13,7 @@ from smtspool.errors import AdmissionError, MisuseError, Reason
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
-from smtspool.query.value import Form, Query, Symbol
+from smtspool.query.value import Form, Query, Symbol, Witness
 
 __all__ = ["candidate", "complete", "default_value", "definitions", "rename_model", "script"]
 
@@ -91,16 +91,14 @@ def rename_model(model: Mapping[str, str], from_form: Form, to_form: Form) -> di
     }
 
 
-def candidate(query: Query, model: Mapping[str, str]) -> bytes | None:
-    """The witness input with every byte that has a symbol set to its value; ``None`` without witness.
+def candidate(witness: Witness, model: Mapping[str, str]) -> bytes:
+    """The witness's input with every byte that has a symbol set to its value.
 
     A symbol past the end extends the input with zero bytes up to it. A symbol without value keeps its byte.
     Raises ``AdmissionError`` (syntax) for a value that is not an 8-bit literal.
     """
-    if query.witness is None:
-        return None
-    data = bytearray(query.witness.input)
-    for name, offset in query.witness.symbols:
+    data = bytearray(witness.input)
+    for name, offset in witness.symbols:
         if name not in model:
             continue
         if offset >= len(data):

@@ -74,7 +74,7 @@ def _outcome(name: str, envelope: Envelope, answers: Mapping[str, Answer]) -> _O
     program = PROGRAMS[envelope["metadata"]["program"]]
     query = parse_envelope(envelope)
     answer = answers[query.id]
-    new_input = None if answer.model is None else candidate(query, answer.model)
+    new_input = candidate(query.witness, answer.model) if query.witness and answer.model else None
     flip = None if new_input is None else flips(program, envelope, new_input)
     return _Outcome(name, program.name, query, answer, new_input, flip)
 

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from smtspool.errors import AdmissionError
-from smtspool.files import Directory, FileLock, Unstable, is_temporary, read_stable, write_durable
+from smtspool.files import (
+    Directory,
+    Draft,
+    FileLock,
+    Unstable,
+    is_temporary,
+    read_stable,
+    sync_drafts,
+    write_durable,
+)
 from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
 
@@ -31,8 +39,8 @@ log = logging.getLogger("smtspool")
 
 RESULT_SCHEMA = "smtspool-result-v1"
 PASS_LIMIT = 256
-# Files synced at the same time: they share the commits of the file system's journal (measured: 20 x).
-WRITERS = 8
+# After a pass, results gather this long: a pass costs much the same for one as for fifty.
+GATHER_SECONDS = 0.1
 # Looked at without being woken this often: failed publications become due again.
 PAUSE_SECONDS = 1.0
 LOCK = ".publish.lock"
@@ -40,18 +48,19 @@ LOCK = ".publish.lock"
 BUSY_PAUSE_SECONDS = 0.1
 
 
-def result_document(publication: Publication) -> dict[str, object]:
-    """The JSON document of one answered query (schema ``smtspool-result-v1``)."""
-    query, result = publication.query, publication.result
-    new_inputs = _new_inputs(publication)
-    return {
+def result_document(publication: Publication, new_inputs: Sequence[bytes]) -> bytes:
+    """The JSON document of one answered query (schema ``smtspool-result-v1``), a line for each member."""
+    result = publication.result
+    members: Mapping[str, object] = {
         "schema": RESULT_SCHEMA,
-        "id": query.id,
+        "id": result.query_id,
         **result.answer.to_json(),
         "inputs_hex": [new_input.hex() for new_input in new_inputs],
-        "metadata": dict(query.metadata),
+        "metadata": publication.metadata,
         "completed": result.completed,
     }
+    lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in members.items())
+    return "{{\n{}\n}}\n".format(",\n".join(lines)).encode()
 
 
 def _new_inputs(publication: Publication) -> list[bytes]:
@@ -59,9 +68,39 @@ def _new_inputs(publication: Publication) -> list[bytes]:
     model = publication.result.answer.model
     if model is None:
         return []
-    queries = [replace(publication.query, witness=witness) for witness in publication.witnesses]
-    made = (candidate(query, model) for query in queries)
+    made = (candidate(witness, model) for witness in publication.witnesses)
     return list(dict.fromkeys(new_input for new_input in made if new_input))
+
+
+@dataclass(slots=True)
+class _Writing:
+    """The files of one publication, on the way to their names."""
+
+    publication: Publication
+    drafts: list[tuple[Draft, str]] = field(default_factory=list)
+    failure: OSError | AdmissionError | None = None
+
+    def draft(self, results: Directory, inputs: Directory) -> None:
+        """Raises AdmissionError when a value of the model is no byte."""
+        identity = self.publication.result.query_id
+        new_inputs = _new_inputs(self.publication)
+        for number, new_input in enumerate(new_inputs):
+            # AFL++ reads every file of a foreign directory whose name does not start with a dot.
+            name = f"id:{self.publication.id:06},query:{identity[:16]}"
+            name += f",witness:{number}" if number else ""
+            self.drafts.append((Draft.write(inputs, new_input), name))
+        document = result_document(self.publication, new_inputs)
+        self.drafts.append((Draft.write(results, document), f"{identity}.json"))
+
+    def publish(self) -> None:
+        while self.drafts:
+            draft, name = self.drafts[0]
+            draft.publish(name)
+            del self.drafts[0]
+
+    def discard(self) -> None:
+        for draft, _ in self.drafts:
+            draft.discard()
 
 
 class Publisher:
@@ -79,11 +118,8 @@ class Publisher:
         self._open_store = open_store
         self._store: Store | None = None
         self._swept = False
-        # For as long as the publisher: starting threads for every pass took a third of its CPU time.
-        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="publication")
 
     def close(self) -> None:
-        self._writers.shutdown()
         if self._store is not None:
             self._store.close()
 
@@ -108,36 +144,38 @@ class Publisher:
                 _sweep(inputs)
                 self._swept = True
             due = self._store.due_publications(PASS_LIMIT)
+            if not due:
+                return PAUSE_SECONDS
             self._publish(self._store, due, results, inputs)
-        return 0 if due else PAUSE_SECONDS
+        if not solved_all:
+            self._desk.draining.wait(GATHER_SECONDS)
+        return 0
 
     def _publish(self, store: Store, due: list[Publication], results: Directory, inputs: Directory) -> None:
-        writing = [self._writers.submit(self._write, results, inputs, publication) for publication in due]
-        wait(writing)  # nobody writes any more when the folders are closed, whatever result() raises
-        outcomes = [(publication, one.result()) for publication, one in zip(due, writing, strict=True)]
-        written = [publication.id for publication, failure in outcomes if failure is None]
-        if written:
-            results.sync()
-            inputs.sync()
-            store.published(written)
-        for publication, failure in outcomes:
-            if failure is not None:
-                log.warning("query %s: cannot publish: %s", publication.query.id, failure)
-                store.publication_failed(publication.id, str(failure))
-
-    def _write(self, results: Directory, inputs: Directory, publication: Publication) -> Exception | None:
-        """Write the files of one result; why that failed, if it did."""
+        writings = [_Writing(publication) for publication in due]
         try:
-            document = json.dumps(result_document(publication), indent=1).encode() + b"\n"
-            for number, new_input in enumerate(_new_inputs(publication)):
-                # AFL++ reads every file of a foreign directory whose name does not start with a dot.
-                name = f"id:{publication.id:06},query:{publication.query.id[:16]}"
-                name += f",witness:{number}" if number else ""
-                write_durable(inputs, name, new_input, sync=False)
-            write_durable(results, f"{publication.query.id}.json", document, sync=False)
-        except (OSError, AdmissionError) as error:  # the latter: a value of the model is no byte
-            return error
-        return None
+            for one in writings:
+                try:
+                    one.draft(results, inputs)
+                except (OSError, AdmissionError) as error:
+                    one.failure = error
+            sound = [one for one in writings if one.failure is None]
+            sync_drafts([draft for one in sound for draft, _ in one.drafts])
+            for one in sound:
+                try:
+                    one.publish()
+                except OSError as error:
+                    one.failure = error
+        finally:
+            for one in writings:
+                one.discard()
+        results.sync()
+        inputs.sync()
+        store.published(one.publication.id for one in writings if one.failure is None)
+        for one in writings:
+            if one.failure is not None:
+                log.warning("query %s: cannot publish: %s", one.publication.result.query_id, one.failure)
+                store.publication_failed(one.publication.id, str(one.failure))
 
 
 def _sweep(directory: Directory) -> None:

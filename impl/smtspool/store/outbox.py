@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .database import Database
-from .rows import Damaged, read_answer, read_query, read_witnesses
+from .rows import Damaged, read_answer, read_metadata, read_witnesses
 from .values import Publication, Result
 
 __all__ = [
@@ -53,7 +53,8 @@ def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publica
             try:
                 result = Result(number, identity.hex(), read_answer(body, digest), completed)
                 witnesses = tuple(read_witnesses(db, query))
-                found.append(Publication(number, read_query(db, query), witnesses, result, failures))
+                metadata = read_metadata(db, query)
+                found.append(Publication(number, metadata, witnesses, result, failures))
             except Damaged as error:
                 damaged.append((number, error))
     for number, damage in damaged:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Query, Witness, decode, encode
+from smtspool.query import Answer, Query, Witness, decode, decode_metadata, encode
 
 from .database import Database
 
@@ -17,6 +18,7 @@ __all__ = [
     "decoded",
     "digest_of",
     "read_answer",
+    "read_metadata",
     "read_query",
     "read_witnesses",
     "text_body",
@@ -70,9 +72,29 @@ def decoded(body: bytes, identity: bytes) -> Query:
         query = decode(body)
     except InfrastructureError as error:
         raise Damaged(str(error)) from error
-    if bytes.fromhex(query.id) != identity:
-        raise Damaged("the stored text belongs to another query")
+    _check_identity(query.id, identity)
     return query
+
+
+def _check_identity(stored: str, identity: bytes) -> None:
+    if bytes.fromhex(stored) != identity:
+        raise Damaged("the stored text belongs to another query")
+
+
+def read_metadata(db: Database, number: int) -> Mapping[str, object]:
+    """The metadata of the query of a row. Raises Damaged."""
+    row = db.connection.execute(
+        "SELECT q.id, t.body FROM queries q JOIN texts t ON t.query = q.number WHERE q.number = ?", (number,)
+    ).fetchone()
+    if row is None:
+        raise Damaged(f"query number {number} has no text")
+    identity, body = row
+    try:
+        stored, metadata = decode_metadata(body)
+    except InfrastructureError as error:
+        raise Damaged(str(error)) from error
+    _check_identity(stored, identity)
+    return metadata
 
 
 def read_witnesses(db: Database, number: int, *, limit: int = -1) -> list[Witness]:

@@ -77,7 +77,7 @@ class Publication:
     """
 
     id: int
-    query: Query
+    metadata: Mapping[str, object]
     witnesses: tuple[Witness, ...]
     result: Result
     failures: int  # of earlier tries
