@@ -1,0 +1,59 @@
+"""Cluster lock qualification: is a shared directory's ``flock`` worth something between hosts? (F355)"""
+
+from .capability import FULL, Capability, Operation, Requirements, merged
+from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
+from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, plain
+from .lockfiles import LockFiles
+from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
+from .notices import Notice
+from .observation import Observation, heartbeat_error, observe_inputs
+from .probe import ProbeFailed, probe
+from .proof import Member, Proof, require_complete, transcript_of
+from .qualification import qualify
+from .renewal import AgreedPlan, Completion, Ledger, RenewalController, RenewalPlan, complete_renewal
+from .result import QualificationResult
+
+__all__ = [
+    "ABORT_FAILED",
+    "ABORT_UNQUALIFIED",
+    "FLEET",
+    "FROM_ROOT",
+    "FULL",
+    "TEXT_LIMIT",
+    "TO_ROOT",
+    "AgreedPlan",
+    "Capability",
+    "Code",
+    "Communicator",
+    "Completion",
+    "Diagnostic",
+    "Ledger",
+    "LockFiles",
+    "Master",
+    "Member",
+    "Notice",
+    "Observation",
+    "Operation",
+    "OversizeMessage",
+    "Position",
+    "ProbeFailed",
+    "Proof",
+    "QualificationResult",
+    "RenewalController",
+    "RenewalPlan",
+    "Requirements",
+    "Rights",
+    "Sending",
+    "Stage",
+    "complete_renewal",
+    "contained",
+    "describe",
+    "heartbeat_error",
+    "merged",
+    "observe_inputs",
+    "plain",
+    "probe",
+    "qualify",
+    "require_complete",
+    "transcript_of",
+]

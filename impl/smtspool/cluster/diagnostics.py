@@ -1,0 +1,131 @@
+"""Bounded diagnostics, and the one boundary that turns an ordinary exception into a failed value.
+
+F355, and F354, F356-F358 beside it, guard five calls in the same way: whatever derives from ``Exception``
+becomes a value of the caller's choice with a text of at most 512 printable characters; what steers the
+process (``KeyboardInterrupt``, ``SystemExit``) passes. :func:`contained` is that guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from smtspool.actions import action
+
+__all__ = ["TEXT_LIMIT", "Code", "Diagnostic", "Position", "Stage", "contained", "describe", "plain"]
+
+TEXT_LIMIT = 512  # characters, prefix included (F355 §4)
+
+T = TypeVar("T")
+
+
+class Stage(StrEnum):
+    """Where something failed; the phases of the protocol are stages too, in their order."""
+
+    OBSERVE = "observe"
+    EPOCH = "epoch"
+    MEMBERSHIP = "membership"
+    ROOT = "root"
+    PREPARE = "prepare"
+    ANCHOR = "anchor"
+    OPEN = "open"
+    HELD = "held"
+    EXCLUDED = "excluded"
+    RELEASED = "released"
+    REACQUIRED = "reacquired"
+    IDENTITY = "identity"
+    TRANSCRIPT = "transcript"
+    COMMIT = "commit"
+    CONFIGURATION = "configuration"
+    REQUEST = "request"
+    HEARTBEAT = "heartbeat"
+    COMPLETION = "completion"
+    SERVICE = "service"
+
+
+class Code(StrEnum):
+    """What kind of failure it is."""
+
+    RAISED = "raised"  # an exception was contained; nothing is known about the other ranks
+    REFUSED = "refused"  # a rank reported a failure, and every rank heard of it
+    MALFORMED = "malformed"  # a message is not what the protocol allows here
+    EXPIRED = "expired"  # the deadline passed
+    UNVERIFIED = "unverified"  # nothing failed, but what had to be proved was not
+    DEFECT = "defect"  # this rank's service ended by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """Why there is no proof: ``text`` for people (printable, at most 512 characters), the rest for machines.
+
+    ``rank`` is the rank that says so, None if it could not even learn its own.
+    """
+
+    stage: Stage
+    code: Code
+    rank: int | None
+    generation: int
+    text: str
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "stage": self.stage.value,
+            "code": self.code.value,
+            "rank": self.rank,
+            "generation": self.generation,
+            "text": self.text,
+        }
+
+
+@dataclass(slots=True)
+class Position:
+    """How far the body of a boundary has come. The body moves it on; a diagnostic is made from it."""
+
+    stage: Stage
+    generation: int = 0
+    rank: int | None = None
+
+    def diagnose(self, code: Code, text: str) -> Diagnostic:
+        return Diagnostic(self.stage, code, self.rank, self.generation, plain(text))
+
+
+def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[Diagnostic], T]) -> T:
+    """``body()``, or ``failed(diagnostic)`` if it raised an ordinary exception.
+
+    Total over ``Exception`` while objects can be allocated (F355 §9.4); any other exception passes. The text
+    is ``what``, a colon, and what the exception says or, where it cannot say it, its type.
+    """
+    try:
+        return body()
+    except Exception as error:  # noqa: BLE001 - the boundary: F355 §3, a list of types would not be total
+        with action("Contain", rank=at.rank, stage=at.stage.value):
+            return failed(at.diagnose(Code.RAISED, f"{what}: {describe(error)}"))
+
+
+def describe(error: BaseException) -> str:
+    """What ``error`` says in at most 512 printable characters; its type's name if that fails or is empty."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an exception that cannot be rendered is still one (F355 §4.4)
+        text = ""
+    said = plain(text) if type(text) is str else ""  # a subclass brings its own methods
+    return said or plain(_name_of(type(error))) or "Exception"
+
+
+# The name itself: a metaclass may have put a property in its place.
+_name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
+
+
+def plain(text: str) -> str:
+    """``text`` on one line: runs of what is not printable become one space, then it is cut to 512."""
+    kept: list[str] = []
+    for character in text:
+        if character.isprintable():
+            kept.append(character)
+        elif kept and kept[-1] != " ":
+            kept.append(" ")
+        if len(kept) == TEXT_LIMIT:
+            break
+    return "".join(kept).strip()

@@ -1,0 +1,88 @@
+"""The file layer of the litmus: each method is one system call, or the few that make one step.
+
+The protocol reaches files through an object of this class only, so that a test can stand between them. All
+names are relative to an anchored directory, nothing is opened through a link, and a platform without such
+opens is refused (F351).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from smtspool.files import Directory
+
+__all__ = ["LockFiles", "Node"]
+
+CONTENT_LIMIT = 4096
+_BLOCKED = (errno.EACCES, errno.EAGAIN)
+
+# A file as one client knows it: (st_dev, st_ino). Never compared between hosts.
+Node = tuple[int, int]
+
+
+class LockFiles:
+    """Files and locks of one rank; without state. Methods raise ``OSError`` where the machine refuses."""
+
+    def open_root(self, path: Path) -> Directory:
+        """The shared directory itself, held by descriptor."""
+        return Directory.open(path)
+
+    def file_system(self, directory: Directory) -> tuple[int, int]:
+        """``st_dev`` and ``f_fsid`` of what ``directory`` is on."""
+        return os.fstat(directory.fd).st_dev, os.fstatvfs(directory.fd).f_fsid
+
+    def create(self, root: Directory, name: str, content: bytes) -> None:
+        """Make the lock file durably; ``FileExistsError`` if anything has that name."""
+        fd = root.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            if os.write(fd, content) != len(content):
+                raise OSError(errno.ENOSPC, "the lock file was written in part", name)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        root.sync()
+
+    def remove(self, root: Directory, name: str) -> None:
+        """Unlink the lock file, if nobody has done so."""
+        with suppress(FileNotFoundError):
+            root.unlink(name)
+
+    def open(self, root: Directory, name: str) -> int:
+        """A fresh descriptor of the lock file: locks belong to it alone."""
+        fd = root.open_file(name, os.O_RDWR)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "the lock file is not a regular file", name)
+        return fd
+
+    def content(self, fd: int) -> bytes:
+        """What the file says, up to one byte more than a lock file may have."""
+        return os.pread(fd, CONTENT_LIMIT + 1, 0)
+
+    def node(self, fd: int) -> Node:
+        """Which file a descriptor leads to."""
+        seen = os.fstat(fd)
+        return seen.st_dev, seen.st_ino
+
+    def try_lock(self, fd: int, *, shared: bool = False) -> bool:
+        """Take the lock without waiting; False if another holder has it."""
+        try:
+            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _BLOCKED:
+                return False
+            raise
+        return True
+
+    def release(self, fd: int) -> None:
+        """Give up lock and descriptor, whatever happens."""
+        try:
+            # Closing is not enough while a child, forked meanwhile, still has the descriptor.
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        finally:
+            os.close(fd)

@@ -1,0 +1,350 @@
+"""A master: one rank of a fleet, from its qualification to its end. It acts on every result (F355 §5).
+
+::
+
+    master.start()              qualify; the rights of this rank, or Abort(65)
+    while not master.ended:     regularly
+        master.turn()           hear the others, renew when it is time
+        if master.fatal:
+            master.shutdown(stop)     in order, then Abort(70)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from smtspool.actions import action
+from smtspool.errors import MisuseError
+
+from .capability import Capability
+from .communicator import Communicator
+from .consensus import agree_plan
+from .diagnostics import Code, Diagnostic, Position, Stage, contained
+from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed
+from .lockfiles import LockFiles
+from .notices import Note, Notice, Notices
+from .observation import Observation, heartbeat_error, observe_inputs
+from .proof import exact_generation
+from .qualification import DEFAULT_TIMEOUT, qualify
+from .renewal import RenewalController, RenewalPlan, complete_renewal
+from .result import QualificationResult, contained_failure
+
+__all__ = ["ABORT_FAILED", "ABORT_UNQUALIFIED", "Master", "Rights"]
+
+ABORT_UNQUALIFIED = 65
+ABORT_FAILED = 70
+DEFAULT_GRACE = 5.0
+
+
+class Rights(StrEnum):
+    """Who may admit from the shared spool."""
+
+    EVERY_MASTER = "EveryMaster"  # the locks were proved between hosts
+    ONE_OWNER = "OneOwner"  # they were not, and need not be: only rank 0 admits
+    REFUSED = "Refused"  # nobody
+
+
+class Master:
+    """One rank. Belongs to the thread that made it; the only one that may call MPI.
+
+    ``fatal`` is the first failure and stays: from then on the rank must shut down. ``keeps`` names what this
+    host must have for itself (the store); two hosts with the same are refused.
+
+    :param heartbeat: renews all leases of this rank, once, and returns how many were lost
+    :param say: prints a diagnostic for people
+    :param timeout: seconds for the qualification at startup; renewals have that of ``plan``
+    :param grace: seconds to wait for the others when the fleet fails
+    """
+
+    def __init__(
+        self,
+        comm: Communicator,
+        root: Path,
+        *,
+        probe: Callable[[], Capability],
+        processor_name: Callable[[], str],
+        heartbeat: Callable[[], int] = lambda: 0,
+        plan: RenewalPlan | None = None,
+        keeps: str = "",
+        epoch: str | None = None,
+        generation: int = 0,
+        attempt: int = 1,
+        timeout: float = DEFAULT_TIMEOUT,
+        grace: float = DEFAULT_GRACE,
+        say: Callable[[str], None] = lambda text: None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+        files: LockFiles | None = None,
+    ) -> None:
+        self._comm = comm
+        self._root = root
+        self._probe = probe
+        self._processor_name = processor_name
+        self._heartbeat = heartbeat
+        self._plan = plan or RenewalPlan()
+        self._keeps = keeps
+        self._epoch = epoch
+        self._generation = generation
+        self._attempt = attempt
+        self._timeout = timeout
+        self._grace = grace
+        self._say = say
+        self._clock = clock
+        self._pause = pause
+        self._files = files or LockFiles()
+        self._at = Position(Stage.OBSERVE, exact_generation(generation) or 0)
+        self.rank: int | None = None
+        self.size = 0
+        self.rights = Rights.REFUSED
+        self.result: QualificationResult | None = None
+        self.controller: RenewalController | None = None
+        self.fatal: Diagnostic | None = None
+        self.draining = False
+        self.ended = False
+        self._notices: Notices | None = None
+        self._done: set[int] = set()
+        self._down: set[int] = set()
+
+    # -- startup ----------------------------------------------------------------------------------------
+
+    def start(self) -> Rights:
+        """Qualify, and act on the result: Abort(65) unless it is clean."""
+        result = contained(
+            "cluster lock qualification raised",
+            self._at,
+            self._qualified,
+            lambda diagnostic: contained_failure(diagnostic, None, self._generation),
+        )
+        with action("Consume", rank=self.rank, at="startup") as step:
+            self.result = result
+            if result.verified:
+                self.rights = Rights.EVERY_MASTER
+            elif result.clean:
+                self.rights = Rights.ONE_OWNER
+            step.outcome = self.rights.value
+        if self.rights is Rights.REFUSED:
+            # What was refused, rank 0 knows and says for all; of the rest perhaps only this rank knows.
+            if self.rank == 0 or (result.diagnostic and result.diagnostic.code is not Code.REFUSED):
+                self._say(result.error)
+            self._abort(ABORT_UNQUALIFIED)
+        else:
+            self._go_on(result)
+        return self.rights
+
+    def _qualified(self) -> QualificationResult:
+        self.rank = self._at.rank = self._comm.Get_rank()
+        with action("Observe", rank=self.rank, at="startup") as step:
+            seen = observe_inputs(
+                self._probe, self._processor_name, rank=self.rank, generation=self._at.generation
+            )
+            step.outcome = "Failed" if seen.error else "Observed"
+        return self._qualify(seen, self._epoch, self._generation, self._timeout)
+
+    def _qualify(
+        self, seen: Observation, epoch: str | None, generation: int, timeout: float
+    ) -> QualificationResult:
+        return qualify(
+            self._comm,
+            seen.capability,
+            root=self._root,
+            processor=seen.processor,
+            epoch=epoch,
+            generation=generation,
+            attempt=self._attempt,
+            timeout=timeout,
+            local_error=seen.error,
+            clock=self._clock,
+            pause=self._pause,
+            files=self._files,
+        )
+
+    def _go_on(self, result: QualificationResult) -> None:
+        """What a clean fleet needs to run: notices and, if the locks were proved, renewals."""
+        self._at.stage = Stage.CONFIGURATION
+        contained("the fleet cannot be set up", self._at, lambda: self._set_up(result), self._fail)
+
+    def _set_up(self, result: QualificationResult) -> None:
+        assert self.rank is not None
+        members = result.proof.members
+        self.size = len(members)
+        self._notices = Notices(self._comm, rank=self.rank, size=self.size, epoch=result.epoch)
+        if not result.verified:
+            return
+        assert result.capability is not None
+        try:
+            exchange = Exchange(
+                self._comm,
+                self._at,
+                epoch=result.epoch,
+                attempt=self._attempt + 1,
+                timeout=self._timeout,
+                clock=self._clock,
+                pause=self._pause,
+            )
+            agreed = agree_plan(exchange, self._plan, members, self._keeps)
+        except ExchangeFailed as error:
+            self._fail(error.diagnostic)
+            return
+        self.controller = RenewalController(
+            agreed, capability=result.capability, completed_at=self._clock(), generation=result.generation
+        )
+
+    # -- running ----------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Hear what the others say, and renew if it is time. Waits for nothing but a renewal.
+
+        Total over ``Exception``: a failure becomes ``fatal``. Does nothing once there is one, or the end.
+        """
+        if self.fatal is None and not self.ended:
+            self._at.stage = Stage.REQUEST
+            contained("the fleet cannot go on", self._at, self._turn, self._fail)
+
+    def _turn(self) -> None:
+        requested = [note for note in self._hear() if note.notice is Notice.RENEW]
+        controller = self.controller
+        if self.fatal is not None or controller is None:
+            return
+        for note in requested:
+            self._renew(controller, note)
+        if self.rank == 0 and controller.due(self._clock(), safe=not self.ended):
+            self._renew(controller, None)
+
+    def _hear(self) -> list[Note]:
+        assert self._notices is not None
+        heard = self._notices.arrived()
+        for note in heard:
+            if note.notice is Notice.STOP:
+                self._fail(self._at.diagnose(Code.REFUSED, f"rank {note.source} has failed and shuts down"))
+            elif note.notice is Notice.DOWN:
+                self._down.add(note.source)
+            elif note.notice is Notice.DRAIN:
+                self.draining = True
+            elif note.notice is Notice.DONE:
+                self._done.add(note.source)
+                self._end_if_all_done()
+            elif note.notice is Notice.END:
+                self.ended = True
+        return heard
+
+    def _renew(self, controller: RenewalController, request: Note | None) -> None:
+        """One generation: requested by rank 0, or to be requested as rank 0."""
+        with action("Observe", rank=self.rank, at="renewal") as step:
+            self._at.stage = Stage.REQUEST
+            troubles = []
+            if request is None:
+                generation = self._at.generation = controller.begin()
+                troubles.append(self._request(controller, generation))
+            else:
+                if request.plan != controller.agreed.fingerprint:
+                    raise MisuseError(f"rank {request.source} asks for a renewal by another plan")
+                generation = self._at.generation = controller.begin(request.generation)
+            troubles.append(heartbeat_error(self._heartbeat, rank=self.rank, generation=generation))
+            seen = observe_inputs(
+                lambda: controller.capability,
+                self._processor_name,
+                rank=self.rank,
+                generation=generation,
+                local_error="; ".join(filter(None, troubles)),
+            )
+            step.outcome = "Failed" if seen.error else "Observed"
+        plan = controller.agreed
+        result = self._qualify(seen, plan.epoch, generation, plan.plan.timeout)
+        with action("Consume", rank=self.rank, at="renewal") as step:
+            self.result = result
+            completion = complete_renewal(controller, generation, result, clock=self._clock, rank=self.rank)
+            if completion.success:
+                step.outcome = "Success"
+            elif completion.diagnostic is None:
+                step.outcome = "Failure"
+                self._fail(
+                    result.diagnostic or self._at.diagnose(Code.UNVERIFIED, "the locks were not proved")
+                )
+            else:
+                step.outcome = "Accounting"
+                self._fail(completion.diagnostic)
+
+    def _request(self, controller: RenewalController, generation: int) -> str:
+        """Ask the others to renew: why that failed, or "". It then reaches them as this rank's failure."""
+        assert self._notices is not None
+        tell = self._notices.tell
+
+        def request() -> str:
+            tell(Notice.RENEW, generation=generation, plan=controller.agreed.fingerprint)
+            return ""
+
+        return contained("renewal request failed", self._at, request, lambda diagnostic: diagnostic.text)
+
+    def _fail(self, diagnostic: Diagnostic) -> None:
+        """Keep the first failure."""
+        if self.fatal is None:
+            self.fatal = diagnostic
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """This rank was asked to end: ask everybody."""
+        if not self.draining:
+            self.draining = True
+            self._tell(Notice.DRAIN)
+
+    def done(self) -> None:
+        """Nothing more to do here. ``ended`` becomes true once that holds everywhere; until then go on
+        taking turns, because the others' proofs need this rank."""
+        if self.rank == 0:
+            self._done.add(0)
+            self._end_if_all_done()
+        else:
+            self._tell(Notice.DONE, 0)
+
+    def _end_if_all_done(self) -> None:
+        if self.rank == 0 and len(self._done) == self.size:
+            self._tell(Notice.END)
+            self.ended = True
+
+    def _tell(self, notice: Notice, *to: int) -> None:
+        """Tell, or keep why that is not possible."""
+
+        def tell() -> None:
+            if self._notices is not None:
+                self._notices.tell(notice, *to)
+
+        contained(f"the notice {notice.value!r} cannot be sent", self._at, tell, self._fail)
+
+    def fail(self, text: str) -> None:
+        """This rank's service has ended by itself: the fleet must, too."""
+        self._at.stage = Stage.SERVICE
+        self._fail(self._at.diagnose(Code.DEFECT, text))
+
+    def shutdown(self, stop: Callable[[], None]) -> None:
+        """End this rank in order, then the fleet: Abort(70).
+
+        Everybody is told to stop; ``stop()`` ends the service within its own bounds; then the others have
+        ``grace`` seconds to end theirs.
+        """
+        assert self.fatal is not None
+        with action("Shutdown", rank=self.rank):
+            self._tell(Notice.STOP)
+            contained("the service did not stop in order", self._at, stop, self._fail)
+        self._say(self.fatal.text)
+        self._tell(Notice.DOWN)
+        contained("the others' end is not known", self._at, self._wait_for_others, self._fail)
+        self._abort(ABORT_FAILED)
+
+    def _wait_for_others(self) -> None:
+        deadline = self._clock() + self._grace
+        delay = FIRST_PAUSE
+        while len(self._down) < self.size - 1:
+            self._hear()
+            left = deadline - self._clock()
+            if left <= 0:
+                return
+            self._pause(min(delay, left))
+            delay = min(2 * delay, LONGEST_PAUSE)
+
+    def _abort(self, code: int) -> None:
+        with action("Abort", rank=self.rank, code=code):
+            self._comm.Abort(code)

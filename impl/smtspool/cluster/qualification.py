@@ -1,0 +1,232 @@
+"""Qualification: the masters of a fleet prove to each other that a directory's locks hold between them.
+
+Epoch, membership, litmus, transcript, commit. :func:`qualify` is the total boundary around it (F355): a
+caller gets a well-formed result for every ordinary failure, and acts on it.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from smtspool.actions import action
+
+from .capability import Capability
+from .communicator import Communicator
+from .diagnostics import Code, Diagnostic, Position, Stage, contained, plain
+from .exchange import MAX_TIMEOUT, Exchange, ExchangeFailed, Record
+from .litmus import Litmus
+from .lockfiles import LockFiles
+from .proof import (
+    Member,
+    Proof,
+    exact_generation,
+    is_processor,
+    is_token,
+    representatives_of,
+    require_complete,
+    transcript_of,
+)
+from .result import QualificationResult, contained_failure
+
+__all__ = ["DEFAULT_TIMEOUT", "qualify"]
+
+DEFAULT_TIMEOUT = 30.0
+SHORTEST_TIMEOUT = 0.001
+# The epoch of messages while there is none yet, and of ranks whose epoch is invalid.
+_NO_EPOCH = "0" * 64
+
+
+def qualify(
+    comm: Communicator,
+    capability: Capability | None,
+    *,
+    root: Path,
+    processor: str,
+    epoch: str | None = None,
+    generation: int = 0,
+    attempt: int = 1,
+    timeout: float = DEFAULT_TIMEOUT,
+    local_error: str = "",
+    clock: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+    files: LockFiles | None = None,
+) -> QualificationResult:
+    """Prove that an ``flock`` under ``root`` is respected between the hosts of ``comm``. All ranks call it.
+
+    Total over ``Exception``: whatever goes wrong is a result that is not clean. ``KeyboardInterrupt``,
+    ``SystemExit`` and their like pass. Either way no descriptor and no lock of the attempt is left.
+
+    :param capability: what :func:`probe` saw of ``root`` on this host
+    :param processor: the name of this host
+    :param epoch: the name of this fleet's life, as an earlier result has it; None agrees on a fresh one
+    :param generation: 0 at startup, then one more for each renewal; part of the proof
+    :param attempt: to be raised, on all ranks, whenever the same generation is tried again
+    :param timeout: seconds, 0.001 to 3600: as long for the ranks to meet, and then once more for the rest
+    :param local_error: why this rank cannot take part; it joins the meeting to say so
+    """
+    at = Position(Stage.EPOCH, exact_generation(generation) or 0)
+    return contained(
+        "cluster lock qualification raised",
+        at,
+        lambda: _qualify(
+            comm,
+            capability,
+            root=root,
+            processor=processor,
+            epoch=epoch,
+            generation=generation,
+            attempt=attempt,
+            timeout=timeout,
+            local_error=local_error,
+            clock=clock,
+            pause=pause,
+            files=files or LockFiles(),
+            at=at,
+        ),
+        lambda diagnostic: contained_failure(diagnostic, capability, generation),
+    )
+
+
+def _qualify(
+    comm: Communicator,
+    capability: Capability | None,
+    *,
+    root: Path,
+    processor: str,
+    epoch: str | None,
+    generation: int,
+    attempt: int,
+    timeout: float,
+    local_error: str,
+    clock: Callable[[], float],
+    pause: Callable[[float], None],
+    files: LockFiles,
+    at: Position,
+) -> QualificationResult:
+    started = clock()
+    unusable = _unusable(local_error, capability, root, processor, epoch, generation)
+    exchange = Exchange(
+        comm,
+        at,
+        epoch=epoch if epoch is not None and is_token(epoch) else _NO_EPOCH,
+        attempt=attempt,
+        timeout=_clamped(timeout),
+        clock=clock,
+        pause=pause,
+    )
+    usable = capability.unproved() if type(capability) is Capability else None
+    proof = Proof()
+
+    def ended(
+        diagnostic: Diagnostic | None, kept: Capability | None, *, verified: bool = False
+    ) -> QualificationResult:
+        return QualificationResult(
+            clean=diagnostic is None,
+            verified=verified,
+            capability=kept,
+            proof=proof,
+            generation=at.generation,
+            epoch=exchange.epoch,
+            rank=exchange.rank,
+            elapsed=clock() - started,
+            stale=exchange.stale,
+            diagnostic=diagnostic,
+        )
+
+    try:
+        if epoch is None:
+            exchange.epoch = _agreed_epoch(exchange)
+        members = _met(exchange, processor, unusable)
+        proof = Proof(members, representatives_of(members))
+        if len(proof.representatives) < 2:
+            return ended(None, usable)
+        assert usable is not None  # or this rank had failed the meeting
+        token = bytes.fromhex(exchange.epoch) + generation.to_bytes(8) + attempt.to_bytes(8)
+        with Litmus(exchange, proof, root, usable, token, files) as litmus:
+            try:
+                litmus.run()
+            finally:
+                proof = litmus.proof
+        proof = _committed(exchange, proof, generation)
+        return ended(None, replace(usable, proof=proof), verified=True)
+    except ExchangeFailed as error:
+        return ended(error.diagnostic, usable)
+
+
+def _unusable(
+    local_error: object, capability: object, root: Path, processor: object, epoch: object, generation: object
+) -> str:
+    """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason."""
+    if type(local_error) is not str:
+        return "the local error is no text"
+    if local_error:
+        return local_error
+    if exact_generation(generation) is None:
+        return "the generation is no whole number of 63 bits"
+    if epoch is not None and not is_token(epoch):
+        return "the epoch is not 64 hexadecimal digits"
+    if not is_processor(processor):
+        return "the name of this host is empty or unusable"
+    if type(capability) is not Capability:
+        return "the shared directory was not probed"
+    if not capability.complete:
+        return "the probe did not try everything that a shared directory needs"
+    if capability.root != str(root.absolute()):
+        return f"the probe was of {capability.root}, not of {root}"
+    return ""
+
+
+def _agreed_epoch(exchange: Exchange) -> str:
+    """A fresh epoch: the proposal of rank 0."""
+    proposals = exchange.gather(
+        Stage.EPOCH, lambda: {"epoch": secrets.token_hex(32)}, facts=frozenset({"epoch"})
+    )
+    epoch = proposals[0]["epoch"]
+    if not is_token(epoch):
+        raise exchange.failure(Code.MALFORMED, "rank 0 proposed no epoch")
+    return str(epoch)
+
+
+def _met(exchange: Exchange, processor: str, unusable: str) -> tuple[Member, ...]:
+    """All ranks and their hosts, if all can take part."""
+
+    def own() -> Record:
+        if unusable:
+            return {"ok": False, "error": plain(unusable) or "it cannot say why"}
+        return {"processor": processor}
+
+    records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor"}))
+    members = tuple(Member(rank, record["processor"]) for rank, record in enumerate(records))
+    for member in members:
+        if not is_processor(member.processor):
+            raise exchange.failure(Code.MALFORMED, f"rank {member.rank} has no valid host name")
+    return members
+
+
+def _committed(exchange: Exchange, proof: Proof, generation: int) -> Proof:
+    """The proof with the transcript that all ranks computed, once all ranks have said that they know that.
+
+    Two steps: a rank that has seen M equal transcripts says so, and counts as verified only when it has heard
+    all M say so. A rank that misses the last answer fails alone, and ends the fleet.
+    """
+    mine = transcript_of(exchange.epoch, generation, proof)
+    records = exchange.gather(Stage.TRANSCRIPT, lambda: {"transcript": mine}, facts=frozenset({"transcript"}))
+    differing = [str(rank) for rank, record in enumerate(records) if record["transcript"] != mine]
+    complaint = f"another transcript on rank {', '.join(differing)}"
+    exchange.gather(Stage.COMMIT, lambda: {"ok": False, "error": complaint} if differing else {})
+    exchange.flush()
+    with action("CommitTranscript", rank=exchange.rank):
+        committed = replace(proof, transcript=mine)
+        require_complete(committed)
+    return committed
+
+
+def _clamped(timeout: float) -> float:
+    if type(timeout) not in (int, float) or not math.isfinite(timeout):
+        return DEFAULT_TIMEOUT
+    return min(max(float(timeout), SHORTEST_TIMEOUT), MAX_TIMEOUT)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smtspool.cluster import Capability, probe
+
+
+@pytest.fixture(scope="session")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> Capability:
+    """What a real probe saw of a real directory, which is ``Path(probed.root)``."""
+    return probe(tmp_path_factory.mktemp("shared"))
+
+
+@pytest.fixture
+def shared(probed: Capability) -> Path:
+    return Path(probed.root)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(probed: Capability) -> Iterator[None]:
+    """Every test ends with the descriptors it began with, and leaves no file in the shared directory."""
+    before = set(os.listdir("/proc/self/fd"))
+    yield
+    assert len(set(os.listdir("/proc/self/fd")) - before) == 0
+    assert os.listdir(probed.root) == []
