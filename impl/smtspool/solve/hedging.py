@@ -88,7 +88,7 @@ class HedgePolicy:
     """
 
     mode: Hedge = Hedge.LEARNT
-    floor_s: float = 0.025
+    floor_s: float = 0.1
     hard_s: float = 0.25
     _seen: dict[str, dict[str, _Record]] = field(default_factory=dict)  # class -> engine -> record
     _lock: threading.Lock = field(default_factory=threading.Lock)
