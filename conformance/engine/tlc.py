@@ -31,7 +31,11 @@ JAR_SHA256 = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 
 
 class TlcError(RuntimeError):
-    """TLC could not be run to a verdict; the message carries the end of what it printed."""
+    """TLC could not be run to a verdict; the message carries the end of what it printed, ``output`` all."""
+
+    def __init__(self, message: str, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
 
 
 class Outcome(StrEnum):
@@ -172,7 +176,7 @@ def parse_output(output: str, exit_code: int, seconds: float) -> Result:
             ]
     if outcome is None or exit_code not in _EXIT_CODES[outcome]:
         tail = "\n".join(line for line in output.splitlines() if "@!@!@" not in line)[-3000:]
-        raise TlcError(f"TLC came to no verdict (exit code {exit_code}, outcome {outcome}):\n{tail}")
+        raise TlcError(f"TLC came to no verdict (exit code {exit_code}, outcome {outcome}):\n{tail}", output)
     return Result(
         outcome,
         violated,
@@ -251,7 +255,7 @@ def _communicate(
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
-            raise TlcError(f"TLC took longer than {timeout_s:g} s:\n{output[-2000:]}") from None
+            raise TlcError(f"TLC took longer than {timeout_s:g} s:\n{output[-2000:]}", output) from None
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
