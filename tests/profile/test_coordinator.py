@@ -70,6 +70,16 @@ def test_the_archived_scenario_of_f305(restart: Restart, folder: Path, disk: Fai
         assert parse_artifact((folder / "generations" / name).read_bytes())[0] == name.removesuffix(".json")
 
 
+def test_each_file_is_written_after_what_it_refers_to(restart: Restart, disk: Failing) -> None:
+    one = restart()
+    one.observe(document(saw(1)))
+    one.publish()
+    assert disk.written == ["artifact", RUNTIME, STATE]
+    one.observe(document(saw(1)))
+    one.publish(force=True)
+    assert disk.written[3:] == [STATE]
+
+
 def test_workers_observations_meet_and_only_a_new_domain_is_a_new_generation(restart: Restart) -> None:
     one = restart(interval_s=0.0)
     one.observe(document(saw(1, times=4)))

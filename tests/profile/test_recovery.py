@@ -113,17 +113,32 @@ def damage_artifact(folder: Path) -> None:
     artifact.write_bytes(artifact.read_bytes().replace(b'"count": 8', b'"count": 9'))
 
 
+def a_folder_in_its_place(folder: Path) -> None:
+    (folder / RUNTIME).unlink()
+    (folder / RUNTIME).mkdir()
+
+
+def a_link_in_its_place(folder: Path) -> None:
+    (folder / RUNTIME).rename(folder / "elsewhere")
+    (folder / RUNTIME).symlink_to("elsewhere")
+
+
+def a_fifo_in_its_place(folder: Path) -> None:
+    (folder / STATE).unlink()
+    os.mkfifo(folder / STATE)
+
+
 DAMAGE: dict[str, tuple[Callable[[Path], object], bool]] = {
     # name: (what happens, whether the same domains are published again)
     "a trailing byte in the runtime": (damage_runtime, True),
     "no runtime": (lambda folder: (folder / RUNTIME).unlink(), True),
     "an empty runtime": (lambda folder: (folder / RUNTIME).write_bytes(b""), True),
     "a runtime that is a link": (
-        lambda folder: (folder / RUNTIME).rename(folder / "r") and (folder / RUNTIME).symlink_to("r"),
+        a_link_in_its_place,
         True,
     ),
     "a runtime that is a folder": (
-        lambda folder: ((folder / RUNTIME).unlink(), (folder / RUNTIME).mkdir()),
+        a_folder_in_its_place,
         False,  # it cannot be replaced until somebody removes it
     ),
     "a changed artifact": (damage_artifact, True),
@@ -131,7 +146,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], bool]] = {
     "no state": (lambda folder: (folder / STATE).unlink(), False),
     "a state that is cut": (lambda folder: os.truncate(folder / STATE, 100), False),
     "a state of another schema": (lambda folder: rewrite(folder, schema="v2"), False),
-    "a state that is a FIFO": (lambda folder: ((folder / STATE).unlink(), os.mkfifo(folder / STATE)), False),
+    "a state that is a FIFO": (a_fifo_in_its_place, False),
     "a malformed record": (lambda folder: rewrite(folder, records=[document(saw(1)), {}]), True),
     "records that did not fit": (lambda folder: rewrite(folder, records_complete=False), True),
     "another window": (lambda folder: rewrite(folder, window=5), True),

@@ -67,7 +67,7 @@ class ProfileRow(NamedTuple):
     @property
     def lawful(self) -> bool:
         """Unsaturated: the counts are all observations. Saturated: they are fewer."""
-        counted = sum(count for _, count in self.values)
+        counted = sum([count for _, count in self.values])
         return counted < self.observations if self.saturated else counted == self.observations
 
 
@@ -145,9 +145,14 @@ class Record:
         }
 
     @cached_property
+    def text(self) -> str:
+        """The canonical document as a line of JSON: a window is written many times, a record made once."""
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    @property
     def digest(self) -> str:
         """Sixteen hexadecimal digits that name the record in traces."""
-        return sha256(json.dumps(self.to_json()).encode()).hexdigest()[:16]
+        return sha256(self.text.encode()).hexdigest()[:16]
 
 
 def _profiles(rows: Iterable[object]) -> Iterator[ProfileRow]:
@@ -170,18 +175,16 @@ def _profile(row: object) -> ProfileRow | None:
         and 0 < len(pairs) <= MAX_VALUES
     ):
         return None
-    most = (1 << bits) - 1
-    counts: dict[int, int] = {}
-    for pair in pairs:
-        if not isinstance(pair, list | tuple) or len(pair) != 2:
+    try:
+        counts = dict(pairs)
+    except (TypeError, ValueError):
+        return None
+    for value, count in counts.items():
+        if not is_natural(value, (1 << bits) - 1) or not is_natural(count, UINT64, 1):
             return None
-        value, count = pair
-        if not is_natural(value, most) or not is_natural(count, UINT64, 1):
-            return None
-        counts[value] = count
     if len(counts) != len(pairs):
         return None
-    read = ProfileRow(site, bits, observations, bool(saturated), tuple(sorted(counts.items())))
+    read = ProfileRow(site, bits, observations, saturated == 1, tuple(sorted(counts.items())))
     return read if read.lawful else None
 
 
