@@ -3,6 +3,8 @@
 ``python -m conformance models [--pin]`` runs TLC on every ``models/*/manifest.toml``,
 ``python -m conformance models --long`` on every safety run with one bound raised;
 ``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it;
+``python -m conformance mutants`` measures the kill matrix and compares it with what is pinned,
+``python -m conformance mutants --write [--all]`` pins what is new, or all, and writes ``docs/mutants.md``;
 ``python -m conformance trace FILE`` checks a recording of ``smtspool serve --trace``.
 """
 
@@ -20,6 +22,8 @@ from conformance.engine.manifest import check_all, check_raised, pin
 from conformance.engine.replay import Divergence
 from conformance.engine.tlc import TlcError
 from conformance.engine.trace import TraceError
+from conformance.matrix import SUBJECTS, faults, generated, measure, update
+from conformance.mutants_page import PAGE, page
 from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
 from conformance.spool_trace import check_file
 
@@ -67,6 +71,30 @@ def run_protocols(console: Console, names: list[str], path: str | None, variant:
     return bad
 
 
+def run_mutants(console: Console, *, repin: bool, everything: bool, only: str | None) -> int:
+    """Measure the mutants of all protocols; the number of faults of the matrix."""
+
+    def say(text: str) -> None:
+        console.print(text, highlight=False, markup=False)
+
+    wrong: list[str] = []
+    for subject in SUBJECTS:
+        if only not in (None, subject.name):
+            continue
+        started = time.monotonic()
+        if repin:
+            update(subject, say, everything=everything)
+        else:
+            wrong += faults(subject, list(measure(subject, generated(subject), say)))
+        say(f"{subject.name}: {time.monotonic() - started:.0f} s")
+    if repin:
+        PAGE.write_text(page())
+    for fault in wrong:
+        say(fault)
+    say(f"{len(wrong)} faults of the matrix")
+    return len(wrong)
+
+
 # What `smtspool trace check` ends with, as its other commands do.
 _MISUSE, _FINDINGS, _INFRASTRUCTURE = 2, 5, 74
 
@@ -88,11 +116,16 @@ def check_trace(path: Path) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 only when everything that is required was done and came out right."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
-    parser.add_argument("what", nargs="?", default="all", choices=["all", "models", "trace", *NAMES, *PATHS])
+    parser.add_argument(
+        "what", nargs="?", default="all", choices=["all", "models", "mutants", "trace", *NAMES, *PATHS]
+    )
     parser.add_argument("file", nargs="?", type=Path, help="trace: the recording")
     parser.add_argument(
         "--pin", action="store_true", help="models: write the results of today into the manifest"
     )
+    parser.add_argument("--write", action="store_true", help="mutants: pin what is new")
+    parser.add_argument("--all", action="store_true", help="mutants, with --write: measure all of it")
+    parser.add_argument("--only", choices=[s.name for s in SUBJECTS], help="mutants: of one protocol")
     parser.add_argument("--long", action="store_true", help="models: safety with one bound raised")
     parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
     parser.add_argument("--walk", help="a protocol: take this one walk, as a failure prints it")
@@ -112,6 +145,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         if chosen.what == "models":
             return min(1, run_models(console, repin=chosen.pin, long=chosen.long))
+        if chosen.what == "mutants":
+            return min(1, run_mutants(console, repin=chosen.write, everything=chosen.all, only=chosen.only))
         names = list(NAMES) if chosen.what == "all" else [chosen.what]
         return min(1, run_protocols(console, names, chosen.path, chosen.variant))
     except Divergence as error:

@@ -63,6 +63,9 @@ def _drive(nursery: Nursery, graph: str, **how: Any) -> Mapping[str, Any]:
     driver = nursery.spawn(graph, {}, patience_s=_AT_MOST_S)
     try:
         position = driver.call("drive", graph=graph, **how)
+    except GateError:
+        driver.kill()  # it hangs
+        raise
     finally:
         driver.close()
     if not isinstance(position, Idle):

@@ -27,7 +27,7 @@ from pathlib import Path
 from .model_mutants import ModelMutant, Module
 from .tlc import Outcome, Tlc, TlcError
 
-__all__ = ["EVALUATION", "Cfg", "judge", "judge_fairness", "module_with"]
+__all__ = ["EVALUATION", "Cfg", "judge", "judge_fairness", "module_with", "pure_of"]
 
 EVALUATION = "evaluation"
 _KEYWORDS = (
@@ -108,6 +108,7 @@ class Judge:
         self.bounded = Module(bounded, variables_in=pure_of(bounded))
         self.module = Module(pure_of(bounded))
         self.verdicts: dict[str, str] = {}
+        self._definitions = {**self.bounded.definitions, **self.module.definitions}
         self._view = view
         self._say = say
         self._tlc = Tlc()
@@ -125,7 +126,8 @@ class Judge:
                 runs += 1
             told = question.__name__.strip("_")
             self._say(
-                f"{self.module.path.stem}/{cfg.stem}: {len(self.verdicts) - before} by {told}, {runs + 1} runs"
+                f"{self.module.path.stem}/{cfg.stem}: "
+                f"{len(self.verdicts) - before} by {told}, {runs + 1} runs"
             )
 
     def _run(
@@ -193,7 +195,7 @@ View == <<{self._view}, mutant>>
 
     def _spec(self, cfg: Cfg) -> tuple[str, str, str]:
         """Init, Next and the variables of a specification."""
-        body = (self.bounded.definitions | self.module.definitions)[cfg.specification].body
+        body = self._definitions[cfg.specification].body
         hit = re.fullmatch(r"(\w+) /\\ \[\]\[(\w+)\]_(\w+)", body.strip())
         if hit is None:
             raise ValueError(f"{cfg.specification} is not Init /\\ [][Next]_vars")
@@ -201,22 +203,23 @@ View == <<{self._view}, mutant>>
 
     def _violations(self, cfg: Cfg) -> tuple[str, str]:
         init, step, variables = self._spec(cfg)
-        broken = "\n    [] ".join(f'~({name}) -> "{name}"' for name in cfg.invariants)
+        broken = "\n    [] ".join(f'~({name}) -> "invariant {name}"' for name in cfg.invariants)
         actions = {name: self._step_of(name) for name in cfg.properties}
         lines = [f"Holds_{name} == {text}" for name, text in actions.items()]
-        judged = "\n    [] ".join(f'~Holds_{name} -> Found("{name}") /\\ FALSE' for name in actions)
+        judged = "\n    [] ".join(f'~Holds_{name} -> Found("property {name}") /\\ FALSE' for name in actions)
         lines += [
             f"RunSpec == (mutant \\in Batch /\\ {init})",
             f"           /\\ [][Turn /\\ {step} /\\ UNCHANGED mutant]_<<{variables}, mutant>>",
             f'Broken == CASE {broken}\n    [] OTHER -> ""',
-            'Judged == Turn /\\ LET broken == Broken IN IF broken = "" \\/ ~Unjudged THEN TRUE ELSE Found(broken)',
+            "Judged == Turn /\\ LET broken == Broken",
+            '                  IN IF broken = "" \\/ ~Unjudged THEN TRUE ELSE Found(broken)',
             f"JudgedStep == CASE ~Unjudged -> FALSE\n    [] {judged}\n    [] OTHER -> TRUE",
         ]
         return "\n".join(lines), "INVARIANT Judged\nACTION_CONSTRAINT JudgedStep\n"
 
     def _step_of(self, name: str) -> str:
         """An action property as a formula of one step."""
-        body = (self.bounded.definitions | self.module.definitions)[name].body
+        body = self._definitions[name].body
         hit = re.fullmatch(r"(\s*)\[\]\[(.*)\]_(\w+)\s*", body, re.DOTALL)
         if hit is None:
             raise ValueError(f"{name} is not [][A]_vars")
@@ -255,8 +258,11 @@ def judge(
     view: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Mapping[str, str]:
-    """Name -> what caught it first: an invariant, a property, "graph: ...", or "evaluation". Whoever is not
-    in it has survived. ``cfgs`` are tried in turn, each with the depth beyond which no mutant is followed."""
+    """Name -> what caught it first: "invariant ...", "property ...", "graph: ...", or "evaluation".
+
+    Whoever is not in it has survived. ``cfgs`` are tried in turn, each with the depth beyond which no mutant
+    is followed.
+    """
     asked = Judge(bounded, view, say)
     steps = [mutant for mutant in mutants if mutant.operator != "drop fairness"]
     for cfg, deep in cfgs:
@@ -284,5 +290,5 @@ def judge_fairness(bounded: Path, mutant: ModelMutant, cfgs: Sequence[Path]) -> 
                 )
                 result = Tlc().run(folder / bounded.name, single, timeout_s=600.0)
                 if result.outcome is not Outcome.OK:
-                    return name
+                    return f"property {name}"
     return None

@@ -118,3 +118,17 @@ def require_applied(finder: _Finder) -> None:
     """Raises :class:`MutantError` when a module of the mutant was not imported."""
     if missing := sorted({s.module for s in finder.substitutions} - finder.applied):
         raise MutantError(f"never imported: {', '.join(missing)}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``python -m conformance.engine.mutants DOCUMENT ARGUMENTS``: pytest on the code with a mutant in it."""
+    import pytest
+
+    finder = install(arguments[0])
+    code = int(pytest.main(list(arguments[1:])))
+    require_applied(finder)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
