@@ -55,6 +55,7 @@ class _Registration:
     attempt_id: str
     query_id: str
     deadline: float
+    decided: Callable[[CancelReason | None], object]
     reason: CancelReason | None = None
     ended: CancelReason | None = None  # the reason that counted: what is told after Settle changes nothing
     generation: int = 0
@@ -62,6 +63,11 @@ class _Registration:
     reply: Reply | None = None
     failure: GenerationFailed | None = None
     trouble: InfrastructureError | None = None  # the machine gave no helper
+
+    def decide(self) -> None:
+        """What it was told so far counts, what comes later does not. Called under the state lock."""
+        self.ended = self.reason
+        self.decided(self.ended)
 
 
 class PersistentSolver:
@@ -115,6 +121,7 @@ class PersistentSolver:
         model: Mapping[str, str] | None = None,
         fresh: bool = False,
         cancellation: Cancellation | None = None,
+        decided: Callable[[CancelReason | None], object] = lambda reason: None,
     ) -> Answer:
         """Ask for ``query``; with ``model``, ask whether that satisfies it: ``sat`` if so, else ``unsat``.
 
@@ -126,9 +133,11 @@ class PersistentSolver:
           or another :class:`FailureKind` if it talked nonsense;
         * else what the engine says. ``timeout_ms`` is what the engine is told; by default all the time left.
 
-        The one attempt is in ``Answer.attempts``. Raises :class:`ClosedError`; :class:`MisuseError` for an
-        attempt id that was used before or a request that cannot be sent, neither of which costs the
-        generation; :class:`InfrastructureError` if the machine gives no helper.
+        The one attempt is in ``Answer.attempts``. ``decided`` is told, on this thread and with the solver
+        locked, why it is cancelled, or None, in the moment in which that is decided. Raises
+        :class:`ClosedError`; :class:`MisuseError` for an attempt id that was used before or a request that
+        cannot be sent, neither of which costs the generation; :class:`InfrastructureError` if the machine
+        gives no helper.
         """
         started = self._clock()
         if timeout_ms is None:
@@ -146,7 +155,7 @@ class PersistentSolver:
         else:
             closed = script(query, model=model)
             request = Request(attempt_id, Op.CHECK, query.logic, timeout_ms=timeout_ms, script=closed)
-        me = _Registration(attempt_id, query.id, deadline)
+        me = _Registration(attempt_id, query.id, deadline, decided)
         self._register(me, cancellation)
         try:
             if self._acquire_io(me):
@@ -182,7 +191,7 @@ class PersistentSolver:
                     step.outcome = "acquired"
                     return True
                 if self._is_over(me):
-                    me.ended = me.reason
+                    me.decide()
                     step.outcome = "left"
                     return False
                 step.outcome = "busy"
@@ -243,7 +252,7 @@ class PersistentSolver:
         with action("Settle", **self._who(me)) as step, self._state:
             if me.reason is None and me.failure is not None and me.failure.kind is FailureKind.TIMEOUT:
                 me.reason = CancelReason.DEADLINE
-            me.ended = me.reason
+            me.decide()
             doomed = None
             if me.ended is not None or not me.keep:
                 doomed, self._generation = self._generation, None

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from smtspool.actions import action
 from smtspool.errors import ClosedError, ConfigError
 from smtspool.query import Answer, Query, Status
 
@@ -107,6 +108,7 @@ class Portfolio:
         plan = self._plan(query, able, hard=hard)
         outside = cancel or Cancellation()
         race = Race(
+            name=f"race-{next(self._numbers)}",
             query=query,
             plan=plan,
             lanes=self._lanes,
@@ -114,11 +116,10 @@ class Portfolio:
             rules=self._rules,
             limit=self._clock() + timeout_s,
             pool=self._pool,
-            number=self._number,
             clock=self._clock,
             outside=outside,
         )
-        with self._changed:
+        with action("Enter", race=race.name, query=query.id), self._changed:
             if self._closed:
                 raise ClosedError("the portfolio is closed")
             self._races.append(race)
@@ -126,7 +127,7 @@ class Portfolio:
             with outside.listening(race.tell):
                 answer = race.run()
         finally:
-            with self._changed:
+            with action("Leave", race=race.name), self._changed:
                 self._races.remove(race)
                 self._changed.notify_all()
         self.policy.learn(query, race.times())
@@ -172,10 +173,12 @@ class Portfolio:
         Bounded: each of the steps gets ``grace_s``. True once every thread and every caller has left; False
         if some could not, in which case they end with their requests' deadlines.
         """
-        with self._changed:
+        with action("Shut"), self._changed:
             self._closed = True
-            for race in self._races:
-                race.tell(CancelReason.CLOSED)
+            races = list(self._races)
+        for race in races:
+            race.tell(CancelReason.CLOSED)
+        with self._changed:
             left = self._changed.wait_for(lambda: not self._races, timeout=grace_s)
         closed = [lane.close(grace_s) for lane in self._lanes.values()]
         left = self._verifier.close(grace_s) and all(closed) and left
@@ -189,9 +192,6 @@ class Portfolio:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _number(self) -> str:
-        return f"race-{next(self._numbers)}"
 
 
 def _summary(answer: Answer, delay_s: float) -> RaceSummary:

@@ -3,15 +3,29 @@
 The race lives on the thread that wants the answer. Attempts run on the portfolio's threads and report to
 the race's inbox; a cancellation from outside is a letter in the same inbox. So the race decides everything,
 one letter at a time, and the only thing it ever waits for is the next letter or the next point in time.
+
+Its steps, in the words of the model::
+
+    Enter         it is known to whoever closes the portfolio
+    Submit        an engine's part is given to the pool
+    Register ...  the part asks its engine, and for ``sat`` another one (see PersistentSolver)
+    Report        the part has ended: a letter
+    Tell          somebody outside ends the race: a letter
+    Hear          a letter is read
+    CallOff       the switch is set: whoever registers from here on is told at once
+    CancelFuture  a loser that has not begun never does ...
+    CancelSolver  ... one that has is told
+    Leave         it returns
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
-from queue import Empty, SimpleQueue
+from functools import partial
+from queue import Empty, Queue
 
 from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
@@ -64,6 +78,13 @@ class _Runner:
     finding: _Finding | None = None
     trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
     told: CancelReason | None = None
+    settled: bool = False  # whatever it is told now comes too late
+    ended: CancelReason | None = None  # why it settled on being cancelled
+
+    def settle(self, reason: CancelReason | None) -> None:
+        """Its solver has decided what comes of it; on the thread that asks."""
+        self.ended = reason
+        self.settled = True
 
     @property
     def attempt(self) -> Attempt:
@@ -73,13 +94,17 @@ class _Runner:
             return replace(self.finding.answer.attempts[0], verified=verdict.confirmed)
         if self.trouble is not None:
             return Attempt(self.attempt_id, self.solver.engine, Status.ERROR, reason=str(self.trouble))
+        if self.settled and self.ended is None:
+            unheard = "answered, and was not heard in time"
+            return Attempt(self.attempt_id, self.solver.engine, Status.UNKNOWN, reason=unheard)
+        why = self.ended or self.told
         return Attempt(
             self.attempt_id,
             self.solver.engine,
             Status.UNKNOWN,
-            reason=f"cancelled: {self.told}",
+            reason=f"cancelled: {why}",
             cancelled=True,
-            cancel_reason=self.told,
+            cancel_reason=why,
         )
 
     @property
@@ -94,8 +119,9 @@ class _Runner:
 
 @dataclass(slots=True, eq=False)
 class Race:
-    """One query's race, for one call of :meth:`run`."""
+    """One query's race, for one call of :meth:`run`. ``name`` is in the ids of its attempts."""
 
+    name: str
     query: Query
     plan: Plan
     lanes: Mapping[str, PersistentSolver]
@@ -103,11 +129,10 @@ class Race:
     rules: RaceRules
     limit: float  # when the query's time is over
     pool: Executor
-    number: Callable[[], str]  # fresh attempt ids
     clock: Callable[[], float]
     outside: Cancellation  # the caller's
     over: Cancellation = field(default_factory=Cancellation)
-    inbox: SimpleQueue[Future[_Finding] | CancelReason] = field(default_factory=SimpleQueue)
+    inbox: Queue[Future[_Finding] | CancelReason] = field(default_factory=Queue)
     _running: dict[Future[_Finding], _Runner] = field(default_factory=dict)
     _runners: list[_Runner] = field(default_factory=list)
 
@@ -139,8 +164,10 @@ class Race:
 
     def tell(self, reason: CancelReason) -> None:
         """Cancel the race from outside; from any thread."""
-        self.inbox.put(reason)
-        if self.over.reason is not None:  # nobody reads letters now, but a second opinion may be out
+        with action("Tell", race=self.name, reason=reason.value):
+            self.inbox.put(reason)
+            over = self.over.reason is not None
+        if over:  # nobody reads letters now, but a second opinion may be out
             self.verifier.cancel(self.query.id, reason)
 
     def times(self) -> Iterator[Time]:
@@ -184,21 +211,18 @@ class Race:
                 if now >= self.cutoff:
                     return CancelReason.DEADLINE
                 continue
-            now = self.clock()
-            if isinstance(letter, CancelReason):
-                return letter
-            self._hear(letter)
-            if self._decided():
-                return CancelReason.LOST_RACE
-            next_start = now  # that engine has had its say and it was not enough
+            reason = self._hear(letter)
+            if reason is not None:
+                return reason
+            next_start = now = self.clock()  # that engine has had its say and it was not enough
 
     def _start(self, engine: str, now: float) -> None:
-        runner = _Runner(self.lanes[engine], self.number(), now)
-        with action("Submit", **_who(runner, self.query)):
+        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", now)
+        with action("Submit", **self._who(runner)):
             future = self.pool.submit(self._attempt, runner)
             self._running[future] = runner
             self._runners.append(runner)
-        future.add_done_callback(self.inbox.put)
+        future.add_done_callback(partial(self._report, runner))
 
     def _attempt(self, runner: _Runner) -> _Finding:
         """One engine's part; runs on a thread of the pool."""
@@ -208,30 +232,44 @@ class Race:
             deadline=self.cutoff,
             timeout_ms=max(1, int((self.limit - self.clock()) * 1e3)),
             cancellation=self.over,
+            decided=runner.settle,
         )
         if answer.status is not Status.SAT:
             return _Finding(answer)
         answer = replace(answer, model=complete(self.query, answer.model or {}))
         return _Finding(answer, self._verify(answer, self.over))
 
+    def _report(self, runner: _Runner, future: Future[_Finding]) -> None:
+        """Post the letter; a part that was cancelled before it began has nothing to say."""
+        if not future.cancelled():
+            with action("Report", **self._who(runner)):
+                self.inbox.put(future)
+
     def _verify(self, answer: Answer, cancellation: Cancellation, *also_not: str | None) -> Verdict:
-        exclude = (answer.engine, *also_not)
-        model = answer.model or {}
         return self.verifier.verify(
-            self.query, model, exclude=exclude, deadline=self.cutoff, cancellation=cancellation
+            self.query,
+            answer.model or {},
+            exclude=(answer.engine, *also_not),
+            deadline=self.cutoff,
+            cancellation=cancellation,
+            of=answer.attempts[0].attempt_id,
         )
 
-    def _hear(self, future: Future[_Finding]) -> None:
-        """Take an attempt's report, whatever it is."""
-        runner = self._running.pop(future)
-        try:
-            runner.finding = future.result()
-        except CancelledError:
-            pass  # it never began, and runner.told says why
-        except ClosedError:
-            runner.told = runner.told or CancelReason.CLOSED
-        except (InfrastructureError, MisuseError) as error:
-            runner.trouble = error
+    def _hear(self, letter: Future[_Finding] | CancelReason) -> CancelReason | None:
+        """Read one letter; why the race is over, if it is now."""
+        if isinstance(letter, CancelReason):
+            with action("Hear", race=self.name, letter=letter.value):
+                return letter
+        runner = self._running[letter]
+        with action("Hear", race=self.name, letter=runner.attempt_id):
+            del self._running[letter]
+            try:
+                runner.finding = letter.result()
+            except ClosedError:
+                runner.told = runner.told or CancelReason.CLOSED
+            except (InfrastructureError, MisuseError) as error:
+                runner.trouble = error
+            return CancelReason.LOST_RACE if self._decided() else None
 
     def _decided(self) -> bool:
         accepted = [one.answer.status for one in self._findings() if one.accepted]
@@ -243,15 +281,18 @@ class Race:
 
     def _dismiss(self, reason: CancelReason) -> None:
         """Cancel whoever still runs; hear those who leave at once, wait for nobody else."""
-        self.over.cancel(reason)
+        with action("CallOff", race=self.name, reason=reason.value):
+            self.over.cancel(reason)
         if not self._running:
             return
-        for future, runner in self._running.items():
+        for future, runner in list(self._running.items()):
             runner.told = reason
-            with action("CancelFuture", **_who(runner, self.query)) as step:
+            with action("CancelFuture", **self._who(runner)) as step:
                 unstarted = future.cancel()
                 step.outcome = "cancelled" if unstarted else "running"
-            if not unstarted:
+            if unstarted:
+                del self._running[future]
+            else:
                 runner.solver.cancel(self.query.id, reason)
         self.verifier.cancel(self.query.id, reason)
         until = self.clock() + self.rules.settle_s
@@ -260,8 +301,7 @@ class Race:
                 letter = self.inbox.get(timeout=max(0.0, until - self.clock()))
             except Empty:
                 return
-            if not isinstance(letter, CancelReason):
-                self._hear(letter)
+            self._hear(letter)
 
     # -- what it comes to -------------------------------------------------------------------------------
 
@@ -312,6 +352,10 @@ class Race:
         status = Status.ERROR if attempts == {Status.ERROR} else Status.UNKNOWN
         return Answer(status, reason="; ".join(runner.complaint for runner in self._runners))
 
-
-def _who(runner: _Runner, query: Query) -> dict[str, object]:
-    return {"solver": runner.solver.name, "attempt": runner.attempt_id, "query": query.id}
+    def _who(self, runner: _Runner) -> dict[str, object]:
+        return {
+            "race": self.name,
+            "solver": runner.solver.name,
+            "attempt": runner.attempt_id,
+            "query": self.query.id,
+        }

@@ -82,10 +82,12 @@ class Verifier:
         exclude: Collection[str | None],
         deadline: float,
         cancellation: Cancellation | None = None,
+        of: str = "model",
     ) -> Verdict:
         """Have ``model`` checked by the cheapest engine outside ``exclude`` that can tell.
 
-        Each engine gets its share of the time left, so that one that hangs does not use up all of it.
+        Each engine gets its share of the time left, so that one that hangs does not use up all of it. ``of``
+        is the attempt whose model it is; the ids of the checks begin with it.
         Raises :class:`InfrastructureError` only if no engine could tell and one had no helper to give.
         """
         trouble: InfrastructureError | None = None
@@ -96,7 +98,7 @@ class Verifier:
             try:
                 answer = self._lanes[engine].solve(
                     query,
-                    attempt_id=f"check-{next(self._numbers)}",
+                    attempt_id=f"{of}/check-{next(self._numbers)}",
                     deadline=now + (deadline - now) / left,
                     model=model,
                     cancellation=cancellation,
