@@ -13,6 +13,7 @@ from .generation import Generation
 from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
 from .portfolio import Portfolio, RaceSummary
+from .probe import Probe, ProbeEnd, restrict
 from .race import RaceRules
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
@@ -35,6 +36,8 @@ __all__ = [
     "PersistentSolver",
     "Plan",
     "Portfolio",
+    "Probe",
+    "ProbeEnd",
     "RaceRules",
     "RaceSummary",
     "Recycle",
@@ -44,4 +47,5 @@ __all__ = [
     "Verdict",
     "parse_engine",
     "probe",
+    "restrict",
 ]

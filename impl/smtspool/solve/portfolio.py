@@ -18,6 +18,7 @@ from .cancellation import Cancellation, CancelReason
 from .forkserver import ForkServer
 from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
+from .probe import Probe, ProbeEnd, probe_domain
 from .race import Race, RaceRules
 from .verification import Verdict, Verifier
 
@@ -134,6 +135,41 @@ class Portfolio:
         if self._observe is not None:
             self._observe(_summary(answer, plan.delay_s))
         return answer
+
+    def probe(
+        self,
+        query: Query,
+        restricted: Query,
+        *,
+        timeout_s: float,
+        cancel: Cancellation | None = None,
+    ) -> Probe:
+        """Have the engine that would lead the race look for a model of ``restricted``; see :func:`restrict`.
+
+        Takes at most twice ``timeout_s`` and the rules' grace: to find a model, and to verify it.
+        """
+        able = [engine for engine in self._lanes if self._takes(engine, query.logic)]
+        if not able:
+            return Probe(ProbeEnd.UNKNOWN, None)
+        outside = cancel or Cancellation()
+        limit = self._clock() + timeout_s
+
+        def verify(engine: str, answer: Answer) -> Verdict:
+            return self.verify(
+                query, answer.model or {}, exclude_engine=engine, timeout_s=timeout_s, cancel=outside
+            )
+
+        return probe_domain(
+            query,
+            restricted,
+            solver=self._lanes[self._plan(query, able, hard=False).order[0]],
+            attempt_id=f"probe-{next(self._numbers)}",
+            verify=verify,
+            limit=limit,
+            grace_s=self._rules.grace_s,
+            cancellation=outside,
+            clock=self._clock,
+        )
 
     def _plan(self, query: Query, able: Sequence[str], *, hard: bool) -> Plan:
         """The policy's; one that learns lets who has most of the path on its stack go first."""

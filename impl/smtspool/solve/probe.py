@@ -1,0 +1,113 @@
+"""A probe: is there a model in which one term takes one of a few values? (F301, F305 §7)
+
+Let F be the query and D the domain. A model of F and D is a model of F, and is checked against F as any
+other; that F and D have none says nothing about F, and neither does whatever else goes wrong. So a probe
+either answers ``sat`` or leaves the query exactly as open as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from smtspool.errors import InfrastructureError
+from smtspool.query import Answer, Attempt, Query, Status, complete, parse_envelope, to_envelope
+
+from .cancellation import Cancellation
+from .persistent import PersistentSolver
+from .verification import Verdict
+
+__all__ = ["Probe", "ProbeEnd", "probe_domain", "restrict"]
+
+_BOUND = "probed"
+
+
+class ProbeEnd(StrEnum):
+    """What a probe came to."""
+
+    VALIDATED = "validated"  # a model, and another engine agrees that it is one of the query
+    INVALID = "invalid"  # a model that no engine agreed to
+    UNSAT = "unsat"  # none within the domain, which decides nothing
+    UNKNOWN = "unknown"  # no time, no helper, cancelled, a term that the engine refuses
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A probe that is over. ``answer`` is one to the query itself, or None."""
+
+    end: ProbeEnd
+    attempt: Attempt | None  # its line in the account of the query; None if the engine was never asked
+    answer: Answer | None = None
+    solver_us: int = 0  # what the engine's check took
+
+
+def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Query:
+    """``query``, and that ``operand``, a term over its symbols, is one of ``values``.
+
+    All assertions of ``query`` come first, so that what a helper keeps of them serves both. Raises
+    ``AdmissionError`` if ``operand`` is no such term. Its sort is left to the engine.
+    """
+    literals = [f"(_ bv{value} {bits})" for value in values]
+    either = " ".join(f"(= {_BOUND} {literal})" for literal in literals)
+    body = f"(or {either})" if len(literals) > 1 else either
+    envelope = to_envelope(query)
+    envelope["prefix"] = [*query.prefix, query.target]
+    envelope["target"] = f"(let (({_BOUND} {operand})) {body})"
+    return parse_envelope(envelope)
+
+
+def probe_domain(
+    query: Query,
+    restricted: Query,
+    *,
+    solver: PersistentSolver,
+    attempt_id: str,
+    verify: Callable[[str, Answer], Verdict],
+    limit: float,
+    grace_s: float,
+    cancellation: Cancellation,
+    clock: Callable[[], float],
+) -> Probe:
+    """Ask one engine for a model of ``restricted`` until ``limit``, and have it verified as one of ``query``.
+
+    Never raises for what machine or engine do: the race that follows meets the same and reports it. Raises
+    :class:`ClosedError` when the solver is closed.
+    """
+    started = clock()
+    try:
+        with cancellation.listening(lambda reason: solver.cancel(restricted.id, reason)):
+            said = solver.solve(
+                restricted,
+                attempt_id=attempt_id,
+                deadline=limit + grace_s,
+                timeout_ms=max(1, int((limit - started) * 1e3)),
+                cancellation=cancellation,
+            )
+    except InfrastructureError:
+        return Probe(ProbeEnd.UNKNOWN, None)
+    solver_us = int(said.elapsed_ms * 1e3)
+    [attempt] = said.attempts
+    if said.status is not Status.SAT:
+        end = ProbeEnd.UNSAT if said.status is Status.UNSAT else ProbeEnd.UNKNOWN
+        return Probe(end, _undecided(attempt, end), solver_us=solver_us)
+    answer = replace(said, model=complete(query, said.model or {}))
+    try:
+        verdict = verify(solver.engine, answer)
+    except InfrastructureError:
+        verdict = Verdict(None, None)
+    if not verdict.confirmed:
+        attempt = replace(_undecided(attempt, ProbeEnd.INVALID), verified=verdict.confirmed)
+        return Probe(ProbeEnd.INVALID, attempt, solver_us=solver_us)
+    attempt = replace(attempt, verified=True)
+    answer = replace(
+        answer, verified_by=verdict.engine, attempts=(attempt,), elapsed_ms=(clock() - started) * 1e3
+    )
+    return Probe(ProbeEnd.VALIDATED, attempt, answer, solver_us)
+
+
+def _undecided(attempt: Attempt, end: ProbeEnd) -> Attempt:
+    """Its line says what became of the query by it: nothing. That of an engine that failed stays."""
+    if attempt.status is Status.ERROR or attempt.cancelled:
+        return attempt
+    return replace(attempt, status=Status.UNKNOWN, reason=f"probe: {end}")
