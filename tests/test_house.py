@@ -36,7 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sample": {"errors", "query"},
     "service": FOLDERS,
     "printing": {"errors", "query", "service", "store"},
-    "cli": {"errors", "printing", "query", "service", "spool", "store"},
+    "cli": {"cluster", "errors", "printing", "query", "service", "spool", "store"},
     "__main__": {"cli"},
 }
 

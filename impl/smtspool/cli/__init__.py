@@ -7,7 +7,19 @@
 # isort: off
 from .app import Exit, app
 from .main import main
-from . import solve, campaign, serve, results, upkeep, trace, demo
+from . import solve, campaign, serve, results, upkeep, cluster, trace, demo
 # isort: on
 
-__all__ = ["Exit", "app", "campaign", "demo", "main", "results", "serve", "solve", "trace", "upkeep"]
+__all__ = [
+    "Exit",
+    "app",
+    "campaign",
+    "cluster",
+    "demo",
+    "main",
+    "results",
+    "serve",
+    "solve",
+    "trace",
+    "upkeep",
+]

@@ -15,8 +15,8 @@ from smtspool.errors import MisuseError
 __all__ = ["Dir", "Engines", "Exit", "Files", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
 
 EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
-or an error; 5 fsck or trace check found something; 70 a defect of smtspool; 74 the machine failed us;
-128+N signal N."""
+or an error, or locks are clean but not verified; 5 fsck or trace check found something; 65 masters refuse to
+trust a directory; 70 a defect of smtspool, or masters shut down; 74 the machine failed us; 128+N signal N."""
 
 
 class Exit(IntEnum):
@@ -26,6 +26,7 @@ class Exit(IntEnum):
     MISUSE = 2
     UNANSWERED = 3
     FINDINGS = 5
+    UNQUALIFIED = 65
     DEFECT = 70
     INFRASTRUCTURE = 74
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from smtspool import printing, service
+from smtspool import cluster, printing, service
 from smtspool.store import Counts, Store
 
 from .app import Dir, Engines, Exit, Jobs, Json, Timeout, app, timeout_ms
@@ -28,12 +28,17 @@ def serve(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record every protocol action, one JSON line each.")
     ] = None,
+    mpi: Annotated[
+        bool | None,
+        typer.Option("--mpi/--no-mpi", help="Be one master of an MPI job. Default: under mpiexec."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every answer.")] = False,
     as_json: Json = False,
 ) -> None:
     """Admit and solve until stopped. SIGINT or SIGTERM drains; a second one stops at once.
 
-    With --once the exit code is 3 if the campaign holds an unknown or an error.
+    With --once the exit code is 3 if the campaign holds an unknown or an error. Under `mpiexec -n N` each
+    rank is a master: all admit if the spool's locks hold between the hosts, else one (docs/cluster.md).
     """
     campaign = service.Campaign.open(directory)
     flags = {
@@ -47,12 +52,18 @@ def serve(
     settings, _ = service.load(campaign.root, flags=flags)
     service.log_to_stderr(settings.log_format, logging.DEBUG if verbose else logging.INFO)
     with service.collected_signals() as received:
-        with (
-            nullcontext() if trace is None else service.traced(trace),
-            service.Service(campaign, settings, once=once) as running,
-            service.exposed(settings.metrics_port, running.open_store, running.health),
-        ):
-            service.run_until_signalled(running, received)
+        with nullcontext() if trace is None else service.traced(trace):
+            if cluster.started_by_mpi() if mpi is None else mpi:
+                with cluster.world() as comm:
+                    service.MasteredService(comm, campaign, settings, cluster.processor_name, once).run(
+                        received
+                    )
+            else:
+                with (
+                    service.Service(campaign, settings, once=once) as running,
+                    service.exposed(settings.metrics_port, running.open_store, running.health),
+                ):
+                    service.run_until_signalled(running, received)
         counts = _report_end(campaign, as_json)
     if received:
         raise typer.Exit(128 + received[0])

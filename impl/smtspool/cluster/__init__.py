@@ -5,6 +5,7 @@ from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessa
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, plain
 from .lockfiles import LockFiles
 from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
+from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
 from .notices import Notice
 from .observation import Observation, heartbeat_error, observe_inputs
 from .probe import ProbeFailed, probe
@@ -31,6 +32,7 @@ __all__ = [
     "LockFiles",
     "Master",
     "Member",
+    "MpiCommunicator",
     "Notice",
     "Observation",
     "Operation",
@@ -53,7 +55,10 @@ __all__ = [
     "observe_inputs",
     "plain",
     "probe",
+    "processor_name",
     "qualify",
     "require_complete",
+    "started_by_mpi",
     "transcript_of",
+    "world",
 ]

@@ -53,7 +53,6 @@ class Code(StrEnum):
     MALFORMED = "malformed"  # a message is not what the protocol allows here
     EXPIRED = "expired"  # the deadline passed
     UNVERIFIED = "unverified"  # nothing failed, but what had to be proved was not
-    DEFECT = "defect"  # this rank's service ended by itself
 
 
 @dataclass(frozen=True, slots=True)

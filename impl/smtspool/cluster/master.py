@@ -2,11 +2,11 @@
 
 ::
 
-    master.start()              qualify; the rights of this rank, or Abort(65)
-    while not master.ended:     regularly
-        master.turn()           hear the others, renew when it is time
+    master.start()                      qualify: the rights of this rank, or Abort(65)
+    while not master.ended:
+        master.turn()                   hear the others, renew when it is time
         if master.fatal:
-            master.shutdown(stop)     in order, then Abort(70)
+            master.shutdown(stop)       in order, then Abort(70)
 """
 
 from __future__ import annotations
@@ -111,6 +111,13 @@ class Master:
     # -- startup ----------------------------------------------------------------------------------------
 
     def start(self) -> Rights:
+        """Qualify and, unless that fails, make ready to run: turns may be taken, ``fatal`` may be set."""
+        rights = self.qualify()
+        if rights is not Rights.REFUSED:
+            self._go_on()
+        return rights
+
+    def qualify(self) -> Rights:
         """Qualify, and act on the result: Abort(65) unless it is clean."""
         result = contained(
             "cluster lock qualification raised",
@@ -130,8 +137,6 @@ class Master:
             if self.rank == 0 or (result.diagnostic and result.diagnostic.code is not Code.REFUSED):
                 self._say(result.error)
             self._abort(ABORT_UNQUALIFIED)
-        else:
-            self._go_on(result)
         return self.rights
 
     def _qualified(self) -> QualificationResult:
@@ -161,10 +166,12 @@ class Master:
             files=self._files,
         )
 
-    def _go_on(self, result: QualificationResult) -> None:
+    def _go_on(self) -> None:
         """What a clean fleet needs to run: notices and, if the locks were proved, renewals."""
         self._at.stage = Stage.CONFIGURATION
-        contained("the fleet cannot be set up", self._at, lambda: self._set_up(result), self._fail)
+        result = self.result
+        assert result is not None
+        contained("the fleet cannot be set up", self._at, lambda: self._set_up(result), self.fail)
 
     def _set_up(self, result: QualificationResult) -> None:
         assert self.rank is not None
@@ -186,7 +193,7 @@ class Master:
             )
             agreed = agree_plan(exchange, self._plan, members, self._keeps)
         except ExchangeFailed as error:
-            self._fail(error.diagnostic)
+            self.fail(error.diagnostic)
             return
         self.controller = RenewalController(
             agreed, capability=result.capability, completed_at=self._clock(), generation=result.generation
@@ -201,7 +208,7 @@ class Master:
         """
         if self.fatal is None and not self.ended:
             self._at.stage = Stage.REQUEST
-            contained("the fleet cannot go on", self._at, self._turn, self._fail)
+            contained("the fleet cannot go on", self._at, self._turn, self.fail)
 
     def _turn(self) -> None:
         requested = [note for note in self._hear() if note.notice is Notice.RENEW]
@@ -218,7 +225,7 @@ class Master:
         heard = self._notices.arrived()
         for note in heard:
             if note.notice is Notice.STOP:
-                self._fail(self._at.diagnose(Code.REFUSED, f"rank {note.source} has failed and shuts down"))
+                self.fail(self._at.diagnose(Code.REFUSED, f"rank {note.source} has failed and shuts down"))
             elif note.notice is Notice.DOWN:
                 self._down.add(note.source)
             elif note.notice is Notice.DRAIN:
@@ -260,12 +267,12 @@ class Master:
                 step.outcome = "Success"
             elif completion.diagnostic is None:
                 step.outcome = "Failure"
-                self._fail(
+                self.fail(
                     result.diagnostic or self._at.diagnose(Code.UNVERIFIED, "the locks were not proved")
                 )
             else:
                 step.outcome = "Accounting"
-                self._fail(completion.diagnostic)
+                self.fail(completion.diagnostic)
 
     def _request(self, controller: RenewalController, generation: int) -> str:
         """Ask the others to renew: why that failed, or "". It then reaches them as this rank's failure."""
@@ -278,8 +285,8 @@ class Master:
 
         return contained("renewal request failed", self._at, request, lambda diagnostic: diagnostic.text)
 
-    def _fail(self, diagnostic: Diagnostic) -> None:
-        """Keep the first failure."""
+    def fail(self, diagnostic: Diagnostic) -> None:
+        """Keep the first failure: the fleet must end."""
         if self.fatal is None:
             self.fatal = diagnostic
 
@@ -312,12 +319,7 @@ class Master:
             if self._notices is not None:
                 self._notices.tell(notice, *to)
 
-        contained(f"the notice {notice.value!r} cannot be sent", self._at, tell, self._fail)
-
-    def fail(self, text: str) -> None:
-        """This rank's service has ended by itself: the fleet must, too."""
-        self._at.stage = Stage.SERVICE
-        self._fail(self._at.diagnose(Code.DEFECT, text))
+        contained(f"the notice {notice.value!r} cannot be sent", self._at, tell, self.fail)
 
     def shutdown(self, stop: Callable[[], None]) -> None:
         """End this rank in order, then the fleet: Abort(70).
@@ -328,10 +330,10 @@ class Master:
         assert self.fatal is not None
         with action("Shutdown", rank=self.rank):
             self._tell(Notice.STOP)
-            contained("the service did not stop in order", self._at, stop, self._fail)
+            contained("the service did not stop in order", self._at, stop, self.fail)
         self._say(self.fatal.text)
         self._tell(Notice.DOWN)
-        contained("the others' end is not known", self._at, self._wait_for_others, self._fail)
+        contained("the others' end is not known", self._at, self._wait_for_others, self.fail)
         self._abort(ABORT_FAILED)
 
     def _wait_for_others(self) -> None:

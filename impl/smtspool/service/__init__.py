@@ -4,6 +4,7 @@ from .campaign import Campaign
 from .config import Settings, Source, default_toml, load
 from .demo import run_demo
 from .logs import log_to_stderr, plain
+from .masters import MasteredService
 from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
 from .publisher import export_inputs
@@ -14,6 +15,7 @@ from .trace import traced
 
 __all__ = [
     "Campaign",
+    "MasteredService",
     "Service",
     "Settings",
     "Snapshot",

@@ -36,6 +36,7 @@ class Admission:
         telemetry: Telemetry,
         *,
         consumer: str,
+        admits: bool,
         once: bool,
         open_store: Callable[[], Store],
         admitted: Callable[[], None],
@@ -45,6 +46,7 @@ class Admission:
         self._desk = desk
         self._telemetry = telemetry
         self._consumer = consumer
+        self._admits = admits
         self._once = once
         self._open_store = open_store
         self._admitted = admitted
@@ -61,10 +63,12 @@ class Admission:
         """One scan, then wait for news. Returns the pause before the next, in seconds."""
         if self._desk.draining.is_set():
             return FINISHED
-        if self._store is None:
-            self._store = self._open_store()
         if self._spool is None:
             self._spool = Spool.open(self._campaign.spool)
+        if not self._admits:
+            return self._follow(self._spool)
+        if self._store is None:
+            self._store = self._open_store()
         report = self._spool.scan(
             self._commit,
             consumer=self._consumer,
@@ -86,6 +90,16 @@ class Admission:
         if report.outcome is Outcome.IDLE:
             self._spool.wait(self._settings.poll_seconds, self._desk.draining)
         return 0
+
+    def _follow(self, spool: Spool) -> float | None:
+        """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it."""
+        if not self._once:
+            return FINISHED
+        if spool.backlog():
+            return self._settings.poll_seconds
+        self._desk.admitted_all.set()
+        self._admitted()
+        return FINISHED
 
     def _commit(self, queries: Sequence[Query]) -> Sequence[bool]:
         assert self._store is not None

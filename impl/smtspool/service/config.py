@@ -90,6 +90,20 @@ class Settings:
     publication_attempts: int = setting(
         8, "Tries to write a result under out/ before it becomes a dead letter.", low=1, high=1_000
     )
+    store: str = setting(
+        "",
+        "Where this host keeps the database; empty is DIR/store. With masters on several hosts it must be "
+        "a folder on each host's own disk, never one that two hosts see.",
+    )
+    qualify_seconds: float = setting(
+        30.0, "How long masters may take to meet and prove the locks of the spool.", low=0.1, high=3600
+    )
+    renew_seconds: float = setting(
+        60.0, "How often masters on several hosts prove the locks again; 0 is never.", low=0, high=86_400
+    )
+    renew_jitter: float = setting(
+        0.1, "How much longer than that at most, as a fraction, so that fleets do not meet.", low=0, high=0.5
+    )
     metrics_port: int = setting(
         0, "Serve Prometheus metrics on this port of localhost; 0 is off.", low=0, high=65_535
     )

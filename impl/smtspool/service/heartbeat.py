@@ -11,7 +11,7 @@ from .config import Settings
 from .desk import Desk
 from .telemetry import Telemetry
 
-__all__ = ["Heartbeat"]
+__all__ = ["Heartbeat", "renew_leases"]
 
 BEAT_SECONDS = 1.0
 BEATS_PER_LEASE = 3
@@ -49,15 +49,19 @@ class Heartbeat:
         # First, so that nothing that fails below can cost us what we hold.
         now = self._clock()
         if now >= self._renew_at:
-            self._renew(self._store)
+            renew_leases(self._store, self._desk, self._settings.lease_seconds)
             self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
         self._store.reap()
         self._telemetry.flush(self._store)
         return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
 
-    def _renew(self, store: Store) -> None:
-        held = self._desk.held()
-        if not held:
-            return
-        kept = {lease.key for lease in store.renew(held, self._settings.lease_seconds)}
-        self._desk.lost([lease for lease in held if lease.key not in kept])
+
+def renew_leases(store: Store, desk: Desk, lease_seconds: float) -> int:
+    """Keep everything that is held; what is no longer ours is cancelled. Returns how many leases that is."""
+    held = desk.held()
+    if not held:
+        return 0
+    kept = {lease.key for lease in store.renew(held, lease_seconds)}
+    lost = [lease for lease in held if lease.key not in kept]
+    desk.lost(lost)
+    return len(lost)

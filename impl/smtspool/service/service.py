@@ -31,7 +31,7 @@ from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
 from .fleet import Fleet
-from .heartbeat import Heartbeat
+from .heartbeat import Heartbeat, renew_leases
 from .loops import Health, Loop
 from .publisher import Publisher
 from .telemetry import Telemetry
@@ -49,6 +49,7 @@ class Service:
     """All threads of one service process over one campaign; they start when it is entered.
 
     With ``once`` it ends by itself: the spool is empty, every query has a result, every result is published.
+    Without ``admits`` it leaves the spool to another service and solves what that one stores.
     Otherwise :meth:`drain` ends it in order and :meth:`stop` at once; either way what is not answered goes
     back to the queue, and when the ``with`` block ends no thread, process, lock or descriptor is left.
     Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist.
@@ -61,6 +62,7 @@ class Service:
         settings: Settings,
         *,
         once: bool = False,
+        admits: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.campaign = campaign
@@ -69,6 +71,7 @@ class Service:
         self.desk = Desk()
         self.telemetry = Telemetry()
         self._once = once
+        self._admits = admits
         self._clock = clock
         self._halt = threading.Event()
         self._drained_by: float | None = None  # when drain() becomes stop()
@@ -84,6 +87,13 @@ class Service:
             patience=Patience(attempts=self.settings.max_attempts, deaths=self.settings.max_deaths),
             backoff=Backoff(failures=self.settings.publication_attempts),
         )
+
+    def renew_leases(self) -> int:
+        """Keep every query that is being solved, now; returns how many were lost.
+
+        The heartbeat thread does so in its own time."""
+        with self.open_store() as store:
+            return renew_leases(store, self.desk, self.settings.lease_seconds)
 
     # -- life -------------------------------------------------------------------------------------------
 
@@ -138,6 +148,7 @@ class Service:
             self.desk,
             self.telemetry,
             consumer=owner,
+            admits=self._admits,
             once=self._once,
             open_store=self.open_store,
             admitted=self._wake_workers,

@@ -10,7 +10,7 @@ from types import FrameType
 
 from .service import Service
 
-__all__ = ["collected_signals", "leave_if_unwinding", "run_until_signalled"]
+__all__ = ["LOOK_SECONDS", "collected_signals", "leave_if_unwinding", "obey", "run_until_signalled"]
 
 log = logging.getLogger("smtspool")
 
@@ -36,15 +36,17 @@ def collected_signals() -> Iterator[list[int]]:
 
 def run_until_signalled(service: Service, received: list[int]) -> None:
     """Wait for the end of a ``once`` service, or for a signal and the end of what it asked for."""
-    obeyed = 0
     while not service.join(LOOK_SECONDS):
-        if len(received) > obeyed:
-            obeyed = len(received)
-            if obeyed == 1:
-                log.info("draining; send the signal again to stop at once")
-                service.drain()
-            else:
-                service.stop()
+        obey(service, received)
+
+
+def obey(service: Service, received: list[int]) -> None:
+    """Do what the signals ask: drain at the first, stop at the second; more often is harmless."""
+    if len(received) > 1:
+        service.stop()
+    elif received and not service.desk.draining.is_set():
+        log.info("draining; send the signal again to stop at once")
+        service.drain()
 
 
 def leave_if_unwinding(error: BaseException) -> None:
