@@ -6,14 +6,15 @@ it is first listed by a pass that opens it. A name that is opened again after it
 
 A recording of the service does not say either what a batch holds, nor who was killed, nor when a process
 began; :func:`check_file` leaves these open. It must hold all consumers of one spool since the host was
-started, and a pass that ends outside its steps (a folder that cannot be synced) is not explained.
+started.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from conformance.engine.trace import Recorded, Trace, TraceError, Verdict, needs, read, validate
@@ -98,15 +99,17 @@ class Prepared:
     names: Mapping[str, str]  # f1 -> name of the file
 
 
-def prepare(lines: Sequence[Recorded]) -> Prepared:
-    """The lines by process, each with what it needs: other lines, files, contents."""
+def prepare(lines: Sequence[Recorded], *, early: bool) -> Prepared:
+    """The lines by process, each with what it needs: other lines, files, contents. ``early`` if nobody knows
+    what ended a pass."""
     # TLC's states are as wide as there are names, so each recording numbers its own from one.
     who = {who: f"c{n}" for n, who in enumerate(dict.fromkeys(line.who for line in lines), 1)}
     files = _files(lines)
     short = {file: f"f{n}" for n, file in enumerate(sorted({f for f in files if f is not None}), 1)}
     now = {name: short[name, 0] for name, times in short if times == 0}
     verdicts = _verdicts(lines)
-    news = _news(lines, files, verdicts)
+    absent = _absent(lines, files, early)
+    news = _news(lines, files, verdicts, absent)
     trace: dict[str, list[Value]] = {}
     begins: set[str] = set()
     for index, (line, file, needed) in enumerate(zip(lines, files, needs(lines), strict=True)):
@@ -122,6 +125,7 @@ def prepare(lines: Sequence[Recorded]) -> Prepared:
             "news": frozenset(
                 function({"file": short[f], "content": k}) for f, k in news.get(index, {}).items()
             ),
+            "absent": frozenset(short[f] for f in absent.get(index, ())),
             "needs": function({who[other]: count for other, count in needed.items()}),
         }
         (begins.add if line.action == "List" else begins.discard)(line.who)
@@ -151,16 +155,69 @@ def _verdicts(lines: Sequence[Recorded]) -> dict[int, str]:
     return found
 
 
+@dataclass(slots=True)
+class _Pass:
+    """What was seen of one pass: its List, the files that waited then, what it opened, how it ended."""
+
+    index: int
+    waiting: frozenset[File]
+    opened: list[File] = field(default_factory=list)
+    clean: bool = False
+
+    def went_past(self, name: str, *, early: bool) -> bool:
+        """True if it must have opened a file of that name, had it been there."""
+        names = [opened for opened, _ in self.opened]
+        if not early:
+            return self.clean or any(name < other for other in names)
+        # It may have begun behind the name, and may have ended ahead of it; it may also come round.
+        return any(
+            before < name < after if before < after else name > before or name < after
+            for before, after in pairwise(names)
+        )
+
+
+def _absent(
+    lines: Sequence[Recorded], files: Sequence[File | None], early: bool
+) -> dict[int, frozenset[File]]:
+    """For each List: the files that were opened before and not settled, and that the pass goes past."""
+    waiting: set[File] = set()
+    passes: list[_Pass] = []
+    current: dict[str, _Pass] = {}
+    for index, (line, file) in enumerate(zip(lines, files, strict=True)):
+        if line.action == "List":
+            current[line.who] = _Pass(index, frozenset(waiting))
+            passes.append(current[line.who])
+        elif line.action in ("Release", "Start", "Crash") and line.who in current:
+            current.pop(line.who).clean = line.action == "Release" and not _outcome(line)
+        elif file is not None and line.action == "Open":
+            waiting.add(file)
+            if line.who in current:
+                current[line.who].opened.append(file)
+        if file is not None and (line.action, line.outcome) in SETTLED:
+            waiting.discard(file)
+    return {
+        one.index: frozenset(
+            f for f in one.waiting if f not in one.opened and one.went_past(f[0], early=early)
+        )
+        for one in passes
+    }
+
+
 def _news(
-    lines: Sequence[Recorded], files: Sequence[File | None], verdicts: Mapping[int, str]
+    lines: Sequence[Recorded],
+    files: Sequence[File | None],
+    verdicts: Mapping[int, str],
+    absent: Mapping[int, frozenset[File]],
 ) -> dict[int, dict[File, str]]:
-    """For each List: the files that the pass is the first to open, with their contents."""
+    """For each List: the files that the pass is the first to open, with their contents; also the first since
+    they were absent."""
     listed: dict[str, int] = {}
     known: set[File] = set()
     found: dict[int, dict[File, str]] = {}
     for index, (line, file) in enumerate(zip(lines, files, strict=True)):
         if line.action == "List":
             listed[line.who] = index
+            known -= absent.get(index, frozenset())
         elif line.action == "Open" and file is not None and file not in known and line.who in listed:
             known.add(file)
             content = verdicts.get(index, "any")
@@ -173,7 +230,7 @@ def check(
 ) -> list[Verdict]:
     """Validate recordings with TLC, all in one run. ``batch`` is the number of files in a full batch; None
     where nobody knows what ended a batch, or a pass."""
-    prepared = [prepare(lines) for lines in recordings]
+    prepared = [prepare(lines, early=batch is None) for lines in recordings]
     most = max(len(one.names) for one in prepared)
     constants: dict[str, Value] = {
         "Names": tuple(f"f{number}" for number in range(1, most + 1)),

@@ -6,6 +6,8 @@ import errno
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,9 @@ import pytest
 from conformance.engine.trace import TraceError
 from conformance.spool_producer import CONTENTS
 from conformance.spool_stress import BATCH, Stress, stress
-from conformance.spool_trace import check, check_file, damage, explain, lines_of
+from conformance.spool_trace import check, check_file, damage, explain, lines_of, unbound
 from smtspool.errors import InfrastructureError
+from smtspool.files import Directory
 from smtspool.query import Query
 from smtspool.service import traced
 from smtspool.spool import Spool
@@ -81,6 +84,102 @@ def test_what_may_happen_to_a_service_is_explained(troubled: Path) -> None:
     assert went >= {("Open", "gone", True), ("Move", "gone", True), ("Commit", None, False)}
     checked = check_file(troubled)
     assert checked.accepted, checked.text
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Passes that end between two steps: a folder that cannot be synced ahead of the first move, behind the
+    last, and one that cannot be opened."""
+    sync = Directory.sync
+    failing: set[str] = set()
+
+    def sync_or_fail(self: Directory) -> None:
+        if Path(self.path).name in failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(self)
+
+    monkeypatch.setattr(Directory, "sync", sync_or_fail)
+    with (
+        Spool.open(tmp_path / "spool", create=True) as spool,
+        Store.open(tmp_path / "store", create=True) as store,
+        traced(tmp_path / "trace.ndjson"),
+    ):
+        for folder, name, content in (("rejected", "a.smt2", "bad"), ("accepted", "b.smt2", "g")):
+            spool.submit_many([(name, CONTENTS[content]), ("z.smt2", CONTENTS["h"])])
+            failing.add(folder)
+            with pytest.raises(InfrastructureError):
+                spool.scan(store.ingest, consumer="p", budget_s=60.0, batch=1)
+            failing.clear()
+        moved = tmp_path / "elsewhere"
+        (tmp_path / "spool" / "rejected").rename(moved)
+        (tmp_path / "spool" / "rejected").write_bytes(b"not a folder")
+        with pytest.raises(InfrastructureError):
+            spool.scan(store.ingest, consumer="p", budget_s=60.0)
+        (tmp_path / "spool" / "rejected").unlink()
+        moved.rename(tmp_path / "spool" / "rejected")
+        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+    return tmp_path / "trace.ndjson"
+
+
+def test_a_pass_that_fails_between_two_steps_is_explained(interrupted: Path) -> None:
+    lines = lines_of(interrupted.read_text())
+    ways = [
+        before.action
+        for before, line in pairwise(lines)
+        if (line.action, line.outcome) == ("Release", "failed")
+    ]
+    assert ways == ["WriteSidecar", "Move", "TryLock"]
+    checked = check_file(interrupted)
+    assert checked.accepted, checked.text
+    # One that was over could not have ended there.
+    clean = [replace(line, outcome=None) if line.action == "Release" else line for line in lines]
+    (verdict,) = check([unbound(clean)], batch=None)
+    assert not verdict.accepted
+
+
+@pytest.fixture
+def withdrawn(tmp_path: Path) -> Path:
+    """A file that is deferred because it changes while it is read, taken back before the next pass, and
+    published again; and passes that go past it, or end ahead of it."""
+    incoming = tmp_path / "spool" / "incoming"
+    with (
+        Spool.open(tmp_path / "spool", create=True) as spool,
+        Store.open(tmp_path / "store", create=True) as store,
+        traced(tmp_path / "trace.ndjson"),
+    ):
+
+        def replaced(queries: Sequence[Query]) -> Sequence[bool]:
+            (tmp_path / "other").write_bytes(CONTENTS["h"])
+            (tmp_path / "other").rename(incoming / "b.smt2")
+            return store.ingest(queries)
+
+        spool.submit_many([(f"{name}.smt2", CONTENTS["g"]) for name in "abc"])
+        spool.scan(replaced, consumer="p", budget_s=60.0)
+        (incoming / "b.smt2").unlink()
+        spool.submit_many([(f"{name}.smt2", CONTENTS["bad"]) for name in "ad"])
+        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+        spool.submit_many([(f"{name}.smt2", CONTENTS["h"]) for name in "bce"])
+        for _ in range(2):
+            spool.scan(store.ingest, consumer="p", budget_s=0.0)
+        spool.submit("a.smt2", CONTENTS["g"])
+        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+    return tmp_path / "trace.ndjson"
+
+
+def test_a_deferred_file_that_is_withdrawn_is_explained(withdrawn: Path) -> None:
+    lines = lines_of(withdrawn.read_text())
+    assert ("Move", "replaced") in {(line.action, line.outcome) for line in lines}
+    opened = [line.params["file"][0] for line in lines if line.action == "Open"]
+    assert opened == [*"abc", *"ad", *"b", *"c", *"ea"]
+    checked = check_file(withdrawn)
+    assert checked.accepted, checked.text
+
+
+def test_a_file_that_was_not_deferred_cannot_be_withdrawn(withdrawn: Path) -> None:
+    lines = lines_of(withdrawn.read_text())
+    moves = [line for line in lines if (line.action, line.outcome) == ("Move", "moved")]
+    verdicts = check([unbound([line for line in lines if line is not gone]) for gone in moves], batch=None)
+    assert not any(verdict.accepted for verdict in verdicts)
 
 
 def test_a_killed_service_and_its_successor_are_explained(recording: str, tmp_path: Path) -> None:

@@ -12,9 +12,10 @@
 (* that was killed, which may have been taken and not recorded.            *)
 (*                                                                         *)
 (* Explained beyond SpoolAdmission, which leaves it out: a producer that   *)
-(* takes its file back, a file that changes while it is opened, and an     *)
-(* infrastructure error in any step. A name published again after it was   *)
-(* settled comes as another name.                                          *)
+(* takes its file back, before it is opened or after it was deferred; a    *)
+(* file that changes while it is opened; and an infrastructure error in    *)
+(* any step or between two. A name published again after it was settled    *)
+(* comes as another name.                                                  *)
 (*                                                                         *)
 (* Many traces are checked in one run: every initial state takes one, and  *)
 (* what was explained of each is printed.                                  *)
@@ -51,6 +52,9 @@ Ready(c) == /\ at[c] < Len(TLCGet(Kept)[t][c])
 \* A file is in incoming/ at the latest when it is first listed for somebody who opens it.
 Published(l) == \A n \in l.news : where[n.file] # {}
 
+\* A file that a pass goes past without opening it is not there any more when it is listed.
+Listable(l) == \A f \in l.absent : "incoming" \notin where[f]
+
 \* The producer, or an operator, took a file back.
 TakenBack(f) == /\ where' = [where EXCEPT ![f] = {}]
                 /\ content' = [content EXCEPT ![f] = Nothing]
@@ -81,12 +85,20 @@ Fail(c, name) ==
     /\ Forget(c)
     /\ UNCHANGED <<files, rows, lockfile, holder>>
 
+\* A folder cannot be opened or synced, or the process unwinds: the pass ends between two steps, and says so.
+Abandon(c) ==
+    /\ pc[c] # "idle"
+    /\ holder' = Nobody
+    /\ pc' = [pc EXCEPT ![c] = "idle"]
+    /\ Forget(c)
+    /\ UNCHANGED <<files, rows, lockfile>>
+
 Match(c, l) ==
     \/ l.name = "TryLock" /\ l.outcome = "Acquire" /\ Acquire(c)
     \/ l.name = "TryLock" /\ l.outcome = "Busy" /\ Busy(c)
     \* What lies at the lock's path may change between two attempts; nothing is done in this one.
     \/ l.name = "TryLock" /\ l.outcome \in {"RefuseLock", "failed"} /\ pc[c] = "idle" /\ UNCHANGED vars
-    \/ l.name = "List" /\ l.outcome = "" /\ Published(l) /\ List(c)
+    \/ l.name = "List" /\ l.outcome = "" /\ Listable(l) /\ Published(l) /\ List(c)
     \/ l.name = "Open" /\ l.outcome = "" /\ l.file \in Files /\ l.content \in {content[l.file], "any"} /\ Open(c, l.file)
     \/ l.name = "Open" /\ l.outcome \in {"gone", "unstable"} /\ l.file \in Files /\ OpenNothing(c, l.file, l.outcome)
     \/ l.name = "Verify" /\ Verify(c, l.file, l.outcome)
@@ -100,6 +112,7 @@ Match(c, l) ==
     \/ l.name = "Move" /\ l.outcome = "failed" /\ FailMove(c)
     \/ l.outcome = "failed" /\ Fail(c, l.name)
     \/ l.name = "Release" /\ l.outcome = "" /\ Release(c)
+    \/ l.name = "Release" /\ l.outcome = "failed" /\ Abandon(c)
     \/ l.name = "Crash" /\ Crash(c)
     \/ l.name \in {"Start", "Crash"} /\ pc[c] = "idle" /\ UNCHANGED vars
 
@@ -110,7 +123,9 @@ Explain(c) == /\ Match(c, Line(c))
 
 \* What nobody recorded.
 Hidden(c, l) ==
-    \/ /\ l.name = "List" /\ ~Published(l) /\ UNCHANGED lost
+    \/ /\ l.name = "List" /\ ~Listable(l) /\ UNCHANGED <<rows, lockfile, holder, pc, todo, batch, stale, lost>>
+       /\ TakenBack(CHOOSE f \in l.absent : "incoming" \in where[f])
+    \/ /\ l.name = "List" /\ Listable(l) /\ ~Published(l) /\ UNCHANGED lost
        \* In one order of the many that come to the same.
        /\ LET n == CHOOSE n \in l.news : where[n.file] = {} IN Publish(n.file, n.content)
     \/ l.name = "Open" /\ l.file \in Files /\ l.content \notin {content[l.file], "any"} /\ UNCHANGED lost /\ Replace(l.file, l.content)
@@ -123,9 +138,9 @@ Hidden(c, l) ==
 Unbounded(c, l) ==
     /\ Early /\ pc[c] = "open"
     /\ \/ /\ l.name = "Open" /\ l.begins /\ l.file # Head(todo[c])
-          /\ todo' = [todo EXCEPT ![c] = Tail(@)]
-          /\ pc' = [pc EXCEPT ![c] = IF todo'[c] = <<>> THEN "release" ELSE "open"]
-          /\ UNCHANGED <<batch, stale>>
+          \* It comes round to that file at its end.
+          /\ todo' = [todo EXCEPT ![c] = Append(Tail(@), Head(@))]
+          /\ UNCHANGED <<pc, batch, stale>>
        \/ /\ l.name \in {"Commit", "WriteSidecar", "Move"} /\ batch[c] # <<>>
           /\ pc' = [pc EXCEPT ![c] = IF GoodIn(batch[c]) # {} THEN "commit" ELSE Settle(batch[c], todo[c])]
           /\ UNCHANGED <<todo, batch, stale>>

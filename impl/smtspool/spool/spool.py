@@ -126,6 +126,7 @@ class Spool:
             if not acquired:
                 return ScanReport(Outcome.BUSY, backlog=None, lock_wait_ns=waited_ns)
             self._busy_since = None
+            ended: str | None = "failed"
             try:
                 with self._folders() as folders:
                     quarantine = Quarantine(folders.incoming, folders.rejected)
@@ -136,9 +137,12 @@ class Spool:
                         folders, quarantine, commit, consumer=consumer, limits=self._limits, wall=wall
                     )
                     left = self._pass(admission, names, batch, batch_bytes, asked, budget_s, clock)
-                    return _report(admission.tally, len(names), left, waited_ns)
+                    report = _report(admission.tally, len(names), left, waited_ns)
+                ended = None
+                return report
             finally:
-                with action("Release", consumer=consumer):
+                with action("Release", consumer=consumer) as step:
+                    step.outcome = ended  # a recording tells a pass that ended early from one that was over
                     lock.release()
 
     def _try_lock(self, lock: FileLock, consumer: str) -> bool:
