@@ -48,12 +48,13 @@ def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Qu
     All assertions of ``query`` come first, so that what a helper keeps of them serves both. Raises
     ``AdmissionError`` if ``operand`` is no such term. Its sort is left to the engine.
     """
+    envelope = to_envelope(query)
+    term = parse_envelope({**envelope, "prefix": [], "target": operand}).target  # one term, or refused
     literals = [f"(_ bv{value} {bits})" for value in values]
     either = " ".join(f"(= {_BOUND} {literal})" for literal in literals)
     body = f"(or {either})" if len(literals) > 1 else either
-    envelope = to_envelope(query)
     envelope["prefix"] = [*query.prefix, query.target]
-    envelope["target"] = f"(let (({_BOUND} {operand})) {body})"
+    envelope["target"] = f"(let (({_BOUND} {term})) {body})"
     return parse_envelope(envelope)
 
 
