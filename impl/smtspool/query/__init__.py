@@ -5,7 +5,7 @@ Whatever comes from outside is sound or raises :class:`~smtspool.errors.Admissio
 """
 
 from smtspool.query.answer import Answer, Attempt, Status
-from smtspool.query.codec import decode, decode_metadata, encode
+from smtspool.query.codec import decode, decode_form, decode_metadata, encode
 from smtspool.query.envelope import parse_envelope, parse_file, to_envelope
 from smtspool.query.limits import Limits
 from smtspool.query.model import candidate, complete, default_value, definitions, rename_model, script
@@ -25,6 +25,7 @@ __all__ = [
     "candidate",
     "complete",
     "decode",
+    "decode_form",
     "decode_metadata",
     "default_value",
     "definitions",

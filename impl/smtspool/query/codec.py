@@ -10,12 +10,13 @@ from typing import Any
 
 from smtspool.errors import InfrastructureError
 from smtspool.query.identity import chain
+from smtspool.query.memory import Memo
 from smtspool.query.value import Form, Level, Query, Symbol, Witness
 
-__all__ = ["decode", "decode_metadata", "encode"]
+__all__ = ["decode", "decode_form", "decode_metadata", "encode"]
 
 _VERSION = b"Q1"
-_METADATA = 10  # its place among the members
+_FORM, _METADATA = slice(7, 9), 10  # places among the members
 _DIGEST = 16  # bytes of SHA-256 kept: against rot, not against forgery
 
 
@@ -70,7 +71,7 @@ def decode(data: bytes) -> Query:
     levels: list[Level] = []
     below = ""
     for assertion, needs in zip(flatten(prefix, (target,)), places, strict=True):
-        levels.append(chain(below, logic, [declarations[at] for at in needs], assertion))
+        levels.append(_level(below, logic, tuple([declarations[at] for at in needs]), assertion))
         below = levels[-1].key
     return Query(
         logic=logic,
@@ -89,10 +90,30 @@ def decode(data: bytes) -> Query:
     )
 
 
+# A path's queries share all levels but the last few, and are read one after the other.
+_levels = Memo[tuple[str, ...], Level]()
+
+
+def _level(below: str, logic: str, needs: tuple[str, ...], assertion: str) -> Level:
+    key = (below or logic, assertion, *needs)
+    level = _levels.get(key)
+    if level is None:
+        level = chain(below, logic, needs, assertion)
+        _levels.put(key, level, len(assertion) + sum(map(len, needs)))
+    return level
+
+
 def decode_metadata(data: bytes) -> tuple[str, Mapping[str, object]]:
     """Id and metadata alone, for a third of the time. Raises as :func:`decode` does."""
     members = _members(data)
     return members[0], members[_METADATA]
+
+
+def decode_form(data: bytes) -> tuple[str, Form]:
+    """Id and form alone, likewise."""
+    members = _members(data)
+    digest, order = members[_FORM]
+    return members[0], Form(digest, tuple(order))
 
 
 def _members(data: bytes) -> list[Any]:

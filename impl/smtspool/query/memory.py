@@ -15,7 +15,7 @@ from smtspool.query.identity import Declaration, Term
 from smtspool.query.limits import Limits
 from smtspool.query.value import Level
 
-__all__ = ["Checked", "Memory", "Node", "memory_of"]
+__all__ = ["Checked", "Memo", "Memory", "Node", "memory_of"]
 
 _CHARACTERS = 1 << 18  # of source text in half a memo; its entries take some ten times as many bytes
 _LONGEST = 4096  # a text that long is a whole path in one, and not seen again
