@@ -11,14 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from smtspool.errors import AdmissionError, MisuseError
-from smtspool.query import Answer, Query, Status, rename_model
-from smtspool.query import complete as complete_model
+from smtspool.errors import MisuseError
+from smtspool.query import Answer, Status
 
 from .answers import check_answer, record
 from .database import Database
-from .forms import drain_one, quarantine, reused, settle
-from .rows import Damaged, read_query
+from .forms import drain_one, quarantine, settle
+from .leases import Held, read_leases
+from .rows import Damaged
 from .values import Lease, Order, State
 
 __all__ = ["Patience", "claim", "complete", "fail", "refute", "release", "release_owner", "renew"]
@@ -55,18 +55,6 @@ class Patience:
     deaths: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """What a lease is, before its query is read."""
-
-    number: int
-    owner: str
-    token: int
-    deadline: float
-    attempts: int
-    prefix: int
-
-
 def claim(
     db: Database,
     owner: str,
@@ -91,12 +79,23 @@ def claim(
             (owner, deadline, json.dumps(numbers)),
         ).fetchall()
     held = {
-        number: _Held(number, owner, token, deadline, attempts, prefix)
+        number: Held(number, owner, token, deadline, attempts, prefix)
         for number, token, attempts, prefix in taken
     }
     # The leases are committed: reading and checking the texts keeps nobody from the write lock.
-    leases = (_materialised(db, held[number]) for number in numbers)
-    return [lease for lease in leases if lease is not None]
+    read = list(read_leases(db, [held[number] for number in numbers]))
+    damaged = [one for one in read if not isinstance(one, Lease)]
+    if damaged:
+        _park(db, damaged)
+    return [one for one in read if isinstance(one, Lease)]
+
+
+def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
+    with db.write() as now:
+        for held, error in damaged:
+            if _end(db, now, held, State.DONE):
+                db.bump("damaged")
+                _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
 
 
 def _apart(db: Database, numbers: list[int]) -> list[int]:
@@ -168,39 +167,6 @@ def _in_order(db: Database, order: Order, limit: int) -> list[int]:
     """What comes next in the order."""
     rows = db.connection.execute(f"SELECT number FROM {_ORDERS[order]} LIMIT ?", (limit,))
     return [number for (number,) in rows]
-
-
-def _materialised(db: Database, held: _Held) -> Lease | None:
-    """The lease with its query; None if the text is damaged, and then the query is parked."""
-    try:
-        with db.read():
-            query = read_query(db, held.number)
-            offer = _offer(db, held.number, query)
-    except Damaged as error:
-        with db.write() as now:
-            if _end(db, now, held, State.DONE):
-                db.bump("damaged")
-                _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
-        return None
-    return Lease(query, held.owner, held.token, held.deadline, held.attempts, held.number, held.prefix, offer)
-
-
-def _offer(db: Database, number: int, query: Query) -> Answer | None:
-    """The sat answer of this query's form, in this query's symbols, if there is one."""
-    found = db.connection.execute(
-        "SELECT f.source FROM queries q JOIN forms f ON f.number = q.form "
-        "WHERE q.number = ? AND f.state = 'answered' AND f.status = 'sat' AND f.source <> q.number",
-        (number,),
-    ).fetchone()
-    if found is None:
-        return None
-    try:
-        source, answer = read_query(db, found[0]), reused(db, found[0])
-        model = complete_model(query, rename_model(answer.model or {}, source.form, query.form))
-    except (Damaged, AdmissionError, MisuseError):
-        # A damaged source is a finding for fsck, and a sort without literals has no model to offer.
-        return None
-    return replace(answer, model=model, verified_by=None)
 
 
 def renew(db: Database, leases: Sequence[Lease], lease_s: float) -> list[Lease]:
@@ -324,7 +290,7 @@ def _give_up_if_hopeless(db: Database, now: float, numbers: list[int], patience:
         _finish(db, now, number, Answer(Status.ERROR, reason=reason))
 
 
-def _end(db: Database, now: float, held: _Held | Lease, state: State) -> bool:
+def _end(db: Database, now: float, held: Held | Lease, state: State) -> bool:
     """End a lease that is still held, leaving the query in ``state``. False if it is held no more."""
     return bool(
         db.connection.execute(

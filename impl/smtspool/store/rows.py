@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from typing import Any, TypeVar
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Query, Witness, decode, decode_metadata, encode
+from smtspool.query import Answer, Form, Query, Witness, decode, decode_form, decode_metadata, encode
 
 from .database import Database
 
 __all__ = [
+    "QUERY",
+    "QUERY_TABLES",
     "Damaged",
     "answer_body",
     "decoded",
     "digest_of",
+    "query_of",
     "read_answer",
+    "read_form",
     "read_metadata",
     "read_query",
     "read_witnesses",
     "text_body",
     "witness_body",
 ]
+
+
+T = TypeVar("T")
 
 
 class Damaged(InfrastructureError):
@@ -48,22 +56,40 @@ def answer_body(answer: Answer) -> bytes:
     return json.dumps(answer.to_json(), separators=(",", ":"), sort_keys=True).encode()
 
 
-def read_query(db: Database, number: int) -> Query:
-    """The query of a row, with the timeout and priority it has now and its oldest witness.
+# The columns that query_of takes, after the number of the row, and the tables they come from.
+QUERY = "q.number, q.id, q.timeout_ms, q.priority, t.body, w.digest, w.body"
+QUERY_TABLES = (
+    "queries q LEFT JOIN texts t ON t.query = q.number "
+    "LEFT JOIN witnesses w ON w.query = q.number AND w.position = 0"
+)
 
-    Raises Damaged.
-    """
-    row = db.connection.execute(
-        "SELECT q.id, q.timeout_ms, q.priority, t.body FROM queries q JOIN texts t ON t.query = q.number "
-        "WHERE q.number = ?",
-        (number,),
-    ).fetchone()
+
+def read_query(db: Database, number: int) -> Query:
+    """The query of a row, see :func:`query_of`. Raises Damaged."""
+    select = f"SELECT {QUERY} FROM {QUERY_TABLES} WHERE q.number = ?"
+    row = db.connection.execute(select, (number,)).fetchone()
     if row is None:
+        raise Damaged(f"query number {number} has no row")
+    return query_of(number, row[1:])
+
+
+def query_of(number: int, columns: Sequence[Any]) -> Query:
+    """The query with the timeout and priority it has now and its oldest witness. Raises Damaged."""
+    identity, timeout_ms, priority, body, witness_digest, witness = columns
+    query = decoded(_text(body, number), identity)
+    if witness is not None:
+        return replace(
+            query, timeout_ms=timeout_ms, priority=priority, witness=_witness(witness, witness_digest)
+        )
+    if (timeout_ms, priority) != (query.timeout_ms, query.priority):
+        return replace(query, timeout_ms=timeout_ms, priority=priority)
+    return query
+
+
+def _text(body: bytes | None, number: int) -> bytes:
+    if body is None:
         raise Damaged(f"query number {number} has no text")
-    identity, timeout_ms, priority, body = row
-    query = decoded(body, identity)
-    witness = next(iter(read_witnesses(db, number, limit=1)), None)
-    return replace(query, timeout_ms=timeout_ms, priority=priority, witness=witness)
+    return body
 
 
 def decoded(body: bytes, identity: bytes) -> Query:
@@ -76,38 +102,46 @@ def decoded(body: bytes, identity: bytes) -> Query:
     return query
 
 
+def read_metadata(db: Database, number: int) -> Mapping[str, object]:
+    """The metadata of the query of a row. Raises Damaged."""
+    return _read_part(db, number, decode_metadata)
+
+
+def read_form(db: Database, number: int) -> Form:
+    """The form of the query of a row. Raises Damaged."""
+    return _read_part(db, number, decode_form)
+
+
+def _read_part(db: Database, number: int, decode_part: Callable[[bytes], tuple[str, T]]) -> T:
+    identity, body = db.connection.execute(
+        "SELECT q.id, t.body FROM queries q LEFT JOIN texts t ON t.query = q.number WHERE q.number = ?",
+        (number,),
+    ).fetchone() or (b"", None)
+    try:
+        stored, part = decode_part(_text(body, number))
+    except InfrastructureError as error:
+        raise Damaged(str(error)) from error
+    _check_identity(stored, identity)
+    return part
+
+
 def _check_identity(stored: str, identity: bytes) -> None:
     if bytes.fromhex(stored) != identity:
         raise Damaged("the stored text belongs to another query")
 
 
-def read_metadata(db: Database, number: int) -> Mapping[str, object]:
-    """The metadata of the query of a row. Raises Damaged."""
-    row = db.connection.execute(
-        "SELECT q.id, t.body FROM queries q JOIN texts t ON t.query = q.number WHERE q.number = ?", (number,)
-    ).fetchone()
-    if row is None:
-        raise Damaged(f"query number {number} has no text")
-    identity, body = row
-    try:
-        stored, metadata = decode_metadata(body)
-    except InfrastructureError as error:
-        raise Damaged(str(error)) from error
-    _check_identity(stored, identity)
-    return metadata
-
-
-def read_witnesses(db: Database, number: int, *, limit: int = -1) -> list[Witness]:
+def read_witnesses(db: Database, number: int) -> list[Witness]:
     """The witnesses of a query, oldest first. Raises Damaged."""
     rows = db.connection.execute(
-        "SELECT digest, body FROM witnesses WHERE query = ? ORDER BY position LIMIT ?", (number, limit)
+        "SELECT digest, body FROM witnesses WHERE query = ? ORDER BY position", (number,)
     )
-    witnesses = []
-    for digest, body in rows:
-        members = json.loads(_checked(body, digest, "a witness of the query"))
-        symbols = tuple((name, offset) for name, offset in members["symbols"])
-        witnesses.append(Witness(input=bytes.fromhex(members["input_hex"]), symbols=symbols))
-    return witnesses
+    return [_witness(body, digest) for digest, body in rows]
+
+
+def _witness(body: bytes, digest: bytes) -> Witness:
+    members = json.loads(_checked(body, digest, "a witness of the query"))
+    symbols = tuple((name, offset) for name, offset in members["symbols"])
+    return Witness(input=bytes.fromhex(members["input_hex"]), symbols=symbols)
 
 
 def read_answer(body: bytes, digest: bytes) -> Answer:
