@@ -111,7 +111,7 @@ def drain_one(db: Database, now: float) -> None:
     """Let some queries go that still wait for a form that is open no more."""
     found = db.connection.execute("SELECT number FROM forms WHERE draining = 1 LIMIT 1").fetchone()
     if found is not None:
-        _drain(db, now, found[0])
+        _drain(db, now, found[0], draining=True)
 
 
 def reused(db: Database, source: int) -> Answer:
@@ -129,7 +129,7 @@ def reused(db: Database, source: int) -> Answer:
     )
 
 
-def _drain(db: Database, now: float, form: int) -> None:
+def _drain(db: Database, now: float, form: int, *, draining: bool = False) -> None:
     waiting = [
         number
         for (number,) in db.connection.execute(
@@ -138,6 +138,8 @@ def _drain(db: Database, now: float, form: int) -> None:
             (form, DRAIN_CHUNK + 1),
         )
     ]
+    if not waiting and not draining:
+        return
     chunk = waiting[:DRAIN_CHUNK]
     row = form_row(db, form)
     if row.state is FormState.ANSWERED and row.status is Status.UNSAT and chunk:

@@ -93,7 +93,7 @@ def claim(
 def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
     with db.write() as now:
         for held, error in damaged:
-            if _end(db, now, held, State.DONE):
+            if _end(db, now, held, State.DONE) is not None:
                 db.bump("damaged")
                 _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
 
@@ -193,10 +193,12 @@ def complete(db: Database, answered: Sequence[tuple[Lease, Answer]]) -> list[boo
 
 
 def _complete(db: Database, now: float, lease: Lease, answer: Answer) -> bool:
-    if not _end(db, now, lease, State.DONE):
+    form = _end(db, now, lease, State.DONE)
+    if form is None:
         db.bump("stale")
         return False
-    _finish(db, now, lease.number, answer)
+    record(db, now, lease.number, answer)
+    settle(db, now, form, lease.number, answer)
     return True
 
 
@@ -206,7 +208,7 @@ def fail(
     """Give a query back unanswered, or give it up; False if the lease was no longer held."""
     failure = f"{reason}\n{stderr[-MAX_FAILURE_CHARS:]}" if stderr else reason[-MAX_FAILURE_CHARS:]
     with db.write() as now:
-        if not _end(db, now, lease, State.PENDING):
+        if _end(db, now, lease, State.PENDING) is None:
             db.bump("stale")
             return False
         db.connection.execute(
@@ -223,7 +225,7 @@ def fail(
 def release(db: Database, leases: Iterable[Lease]) -> int:
     """Give queries back untouched: the attempt does not count. Returns how many were still held."""
     with db.write() as now:
-        held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING)]
+        held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING) is not None]
         db.connection.executemany(
             "UPDATE queries SET attempts = attempts - 1 WHERE number = ?", ((number,) for number in held)
         )
@@ -290,14 +292,13 @@ def _give_up_if_hopeless(db: Database, now: float, numbers: list[int], patience:
         _finish(db, now, number, Answer(Status.ERROR, reason=reason))
 
 
-def _end(db: Database, now: float, held: Held | Lease, state: State) -> bool:
-    """End a lease that is still held, leaving the query in ``state``. False if it is held no more."""
-    return bool(
-        db.connection.execute(
-            f"UPDATE queries SET state = ?, owner = NULL, deadline = NULL WHERE {_HELD}",
-            (state, held.number, held.owner, held.token, now),
-        ).rowcount
-    )
+def _end(db: Database, now: float, held: Held | Lease, state: State) -> int | None:
+    """End a lease that is still held, leaving the query in ``state``; row of its form, None if it is not."""
+    ended = db.connection.execute(
+        f"UPDATE queries SET state = ?, owner = NULL, deadline = NULL WHERE {_HELD} RETURNING form",
+        (state, held.number, held.owner, held.token, now),
+    ).fetchall()
+    return int(ended[0][0]) if ended else None
 
 
 def _finish(db: Database, now: float, number: int, answer: Answer) -> None:

@@ -34,6 +34,9 @@ __all__ = [
 T = TypeVar("T")
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
+
+
 class Damaged(InfrastructureError):
     """A stored text that does not match its digest or cannot be read. One row is lost, the rest is fine."""
 
@@ -53,7 +56,7 @@ def witness_body(witness: Witness) -> bytes:
 
 
 def answer_body(answer: Answer) -> bytes:
-    return json.dumps(answer.to_json(), separators=(",", ":"), sort_keys=True).encode()
+    return _ENCODER.encode(answer.to_json()).encode()
 
 
 # The columns that query_of takes, after the number of the row, and the tables they come from.
