@@ -41,6 +41,7 @@ _KEYWORDS = (
     "VIEW",
 )
 _ORIGINAL = "Original"
+_NOTHING = '""'
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ Now == 0
 ASSUME TLCSet(Now, 0)
 Turn == TLCGet(Now) = mutant \\/ (TLCSet(Now, mutant) /\\ PrintT(<<"now", mutant>>))
 Alive == Unjudged /\\ TLCGet("level") < {deep}
-View == <<{self._view}, mutant>>
+View == <<{self._view or "act"}, mutant>>
 {body}
 ====
 """
@@ -203,17 +204,17 @@ View == <<{self._view}, mutant>>
 
     def _violations(self, cfg: Cfg) -> tuple[str, str]:
         init, step, variables = self._spec(cfg)
-        broken = "\n    [] ".join(f'~({name}) -> "invariant {name}"' for name in cfg.invariants)
+        broken = [f'~({name}) -> "invariant {name}"' for name in cfg.invariants]
         actions = {name: self._step_of(name) for name in cfg.properties}
         lines = [f"Holds_{name} == {text}" for name, text in actions.items()]
-        judged = "\n    [] ".join(f'~Holds_{name} -> Found("property {name}") /\\ FALSE' for name in actions)
+        judged = [f'~Holds_{name} -> Found("property {name}") /\\ FALSE' for name in actions]
         lines += [
             f"RunSpec == (mutant \\in Batch /\\ {init})",
             f"           /\\ [][Turn /\\ {step} /\\ UNCHANGED mutant]_<<{variables}, mutant>>",
-            f'Broken == CASE {broken}\n    [] OTHER -> ""',
+            f"Broken == {_case(*broken, other=_NOTHING)}",
             "Judged == Turn /\\ LET broken == Broken",
             '                  IN IF broken = "" \\/ ~Unjudged THEN TRUE ELSE Found(broken)',
-            f"JudgedStep == CASE ~Unjudged -> FALSE\n    [] {judged}\n    [] OTHER -> TRUE",
+            f"JudgedStep == {_case('~Unjudged -> FALSE', *judged, other='TRUE')}",
         ]
         return "\n".join(lines), "INVARIANT Judged\nACTION_CONSTRAINT JudgedStep\n"
 
@@ -240,6 +241,10 @@ View == <<{self._view}, mutant>>
             "    [] OTHER -> TRUE",
         ]
         return "\n".join(lines), "INVARIANT Judged\nACTION_CONSTRAINT JudgedStep\n"
+
+
+def _case(*cases: str, other: str) -> str:
+    return "CASE " + "\n    [] ".join([*cases, f"OTHER -> {other}"]) if cases else other
 
 
 def pure_of(bounded: Path) -> Path:

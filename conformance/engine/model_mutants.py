@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -262,12 +262,12 @@ def _one_line(text: str) -> str | None:
 Change = tuple[int, int, str]
 
 
-def _guards(module: Module, body: _Body) -> Iterator[tuple[str, Change]]:
+def _guards(module: Module, body: _Body, *, initial: bool = False) -> Iterator[tuple[str, Change]]:
     for start, end in body.operands("/\\"):
         text = body.text[start:end]
         assigned = module.assigned(text)
-        if _initial(module, text):
-            continue
+        if initial and re.match(rf"({'|'.join(module.variables)}) (=|\\in) ", text):
+            continue  # what gives a variable its first value cannot be left out, or be anything else
         if not assigned:
             yield "drop guard", (start, end, "TRUE")
             line = _one_line(text)
@@ -275,12 +275,6 @@ def _guards(module: Module, body: _Body) -> Iterator[tuple[str, Change]]:
                 yield "negate guard", (start, end, f"~({line})")
         elif not text.startswith("UNCHANGED"):
             yield "drop assignment", (start, end, f"UNCHANGED <<{', '.join(assigned)}>>")
-
-
-def _initial(module: Module, text: str) -> bool:
-    """What gives a variable its first value cannot be left out, or be anything else."""
-    hit = re.match(r"(\w+) (?:=|\\in) ", text)
-    return hit is not None and hit[1] in module.variables
 
 
 def _conditions(module: Module, body: _Body) -> Iterator[tuple[str, Change]]:
@@ -341,7 +335,8 @@ def model_mutants(module: Module) -> Sequence[ModelMutant]:
         if definition.name == "Fairness":
             changes = list(_fairness(module, body))
         elif definition.name in steps:
-            kinds = (_guards, _conditions, _numbers, _constants, _disjuncts)
+            guards = partial(_guards, initial=definition.name == "Init")
+            kinds = (guards, _conditions, _numbers, _constants, _disjuncts)
             changes = [change for kind in kinds for change in kind(module, body)]
         else:
             continue
