@@ -8,12 +8,12 @@
 
 from .cancellation import Cancellation, CancelReason
 from .capabilities import Capabilities, probe
+from .domainprobe import Probe, ProbeEnd, restrict
 from .forkserver import ForkServer
 from .generation import Generation
 from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
 from .portfolio import Portfolio, RaceSummary
-from .probe import Probe, ProbeEnd, restrict
 from .race import RaceRules
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine

@@ -15,10 +15,10 @@ from smtspool.errors import ClosedError, ConfigError
 from smtspool.query import Answer, Query, Status
 
 from .cancellation import Cancellation, CancelReason
+from .domainprobe import Probe, ProbeEnd, probe_domain
 from .forkserver import ForkServer
 from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
-from .probe import Probe, ProbeEnd, probe_domain
 from .race import Race, RaceRules
 from .verification import Verdict, Verifier
 
