@@ -8,18 +8,21 @@ A domain is a hint: a model under it is a model, and that there is none says not
 """
 
 from smtspool.profile.aggregate import Domain, Key
-from smtspool.profile.archive import Archive
+from smtspool.profile.archive import RUNTIME, STATE, Archive
 from smtspool.profile.artifact import Artifact, parse_artifact
 from smtspool.profile.candidate import Candidate, Generation, build_candidate
 from smtspool.profile.coordinator import Coordinator, Snapshot
 from smtspool.profile.counters import CONSUMPTION, Counters
 from smtspool.profile.policy import Policy
-from smtspool.profile.record import MAX_FEEDBACK, Record
+from smtspool.profile.record import MAX_FEEDBACK, MAX_TELEMETRY_BYTES, Record, parse_telemetry
 from smtspool.profile.runtime import Runtime, parse_runtime
 
 __all__ = [
     "CONSUMPTION",
     "MAX_FEEDBACK",
+    "MAX_TELEMETRY_BYTES",
+    "RUNTIME",
+    "STATE",
     "Archive",
     "Artifact",
     "Candidate",
@@ -35,4 +38,5 @@ __all__ = [
     "build_candidate",
     "parse_artifact",
     "parse_runtime",
+    "parse_telemetry",
 ]

@@ -15,11 +15,11 @@ from smtspool.profile.candidate import Candidate, Generation, materialise
 from smtspool.profile.runtime import MAX_RUNTIME_BYTES, parse_runtime
 from smtspool.profile.state import MAX_STATE_BYTES
 
-__all__ = ["Archive"]
+__all__ = ["RUNTIME", "STATE", "Archive"]
 
 _GENERATIONS = "generations"
-_RUNTIME = "current.runtime"
-_STATE = "state.json"
+RUNTIME = "current.runtime"
+STATE = "state.json"
 _KEPT = 8  # artifacts, the current one among them
 
 
@@ -31,17 +31,17 @@ class Archive:
 
     def read_state(self) -> bytes:
         """The checkpoint file; ``OSError``, ``AdmissionError`` or ``Unstable`` as :func:`read_stable`."""
-        return read_stable(self._directory, _STATE, MAX_STATE_BYTES)[0]
+        return read_stable(self._directory, STATE, MAX_STATE_BYTES)[0]
 
     def write_state(self, data: bytes) -> None:
-        write_durable(self._directory, _STATE, data)
+        write_durable(self._directory, STATE, data)
 
     def read_generation(self) -> tuple[Artifact, Generation]:
         """What the runtime file holds, if its artifact proves it byte for byte.
 
         Raises as :meth:`read_state`; ``FileNotFoundError`` if there is no runtime file at all.
         """
-        text = read_stable(self._directory, _RUNTIME, MAX_RUNTIME_BYTES)[0]
+        text = read_stable(self._directory, RUNTIME, MAX_RUNTIME_BYTES)[0]
         artifact, generation = self.read_artifact(parse_runtime(text).artifact_sha256)
         if generation.content != text:
             raise AdmissionError(Reason.SCHEMA, "the runtime file is not what its artifact makes it")
@@ -64,7 +64,7 @@ class Archive:
             write_durable(generations, f"{candidate.generation.artifact_sha256}.json", candidate.artifact)
 
     def write_runtime(self, candidate: Candidate) -> None:
-        write_durable(self._directory, _RUNTIME, candidate.generation.content)
+        write_durable(self._directory, RUNTIME, candidate.generation.content)
 
     def digests(self) -> list[str]:
         """Of all artifacts there are, the newest first."""

@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from smtspool.errors import AdmissionError, Reason
+from smtspool.profile.strict import load
 
 __all__ = [
     "FEEDBACK",
     "MAX_DOMAIN",
     "MAX_FEEDBACK",
     "MAX_PROFILES",
+    "MAX_TELEMETRY_BYTES",
     "MAX_VALUES",
     "PROFILES",
     "UINT64",
@@ -29,6 +33,7 @@ __all__ = [
     "Yield",
     "is_context",
     "is_natural",
+    "parse_telemetry",
 ]
 
 UINT64 = (1 << 64) - 1  # the largest of every count, site and value
@@ -36,6 +41,7 @@ MAX_PROFILES = 4096  # rows looked at in one document, and keys of one artifact
 MAX_VALUES = 64  # distinct values of one key
 MAX_DOMAIN = 8  # values of a domain
 MAX_FEEDBACK = 512  # feedback rows looked at in one document
+MAX_TELEMETRY_BYTES = 16 << 20
 
 CONTEXT = "empirical_value_profile_context"
 PROFILES = "empirical_value_profiles"
@@ -153,6 +159,20 @@ class Record:
     def digest(self) -> str:
         """Sixteen hexadecimal digits that name the record in traces."""
         return sha256(self.text.encode()).hexdigest()[:16]
+
+
+def parse_telemetry(data: bytes) -> dict[str, Any]:
+    """The document in a telemetry file, of which a record can be made. Raises ``AdmissionError``.
+
+    Strict UTF-8 JSON of at most 16 MiB; members other than those of :class:`Record` may be anything.
+    """
+    document = load(data, MAX_TELEMETRY_BYTES, "utf-8")
+    if Record.of(document) is None:
+        raise AdmissionError(
+            Reason.SCHEMA,
+            "no telemetry: no context of 64 lowercase hex digits, or no row that keeps the laws",
+        )
+    return document
 
 
 def _profiles(rows: Iterable[object]) -> Iterator[ProfileRow]:

@@ -1,4 +1,4 @@
-"""JSON files of ours: ASCII, bounded, one meaning. What they hold is checked by whoever reads them."""
+"""JSON files, bounded and with one meaning each. What they hold is checked by whoever reads them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from smtspool.errors import AdmissionError, Reason
 __all__ = ["load"]
 
 
-def load(data: bytes, max_bytes: int) -> dict[str, Any]:
+def load(data: bytes, max_bytes: int, encoding: str = "ascii") -> dict[str, Any]:
     """The object that ``data`` is; no member twice, no NaN. Raises ``AdmissionError`` and nothing else."""
     if len(data) > max_bytes:
         raise AdmissionError(Reason.TOO_LARGE, f"{len(data)} bytes; at most {max_bytes} are read")
     try:
         document = json.loads(
-            data.decode("ascii"), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
+            data.decode(encoding), object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite
         )
     except UnicodeDecodeError as error:
-        raise AdmissionError(Reason.ENCODING, f"not ASCII at byte {error.start}") from None
+        raise AdmissionError(Reason.ENCODING, f"not {encoding} at byte {error.start}") from None
     except (ValueError, RecursionError) as error:  # ValueError: also of integers of thousands of digits
         raise AdmissionError(Reason.JSON, f"not JSON: {error}") from None
     if not isinstance(document, dict):

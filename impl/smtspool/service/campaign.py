@@ -3,7 +3,7 @@
 ::
 
     DIR/smtspool.toml   settings
-    DIR/spool/          incoming, accepted, rejected (may be shared between hosts)
+    DIR/spool/          incoming, accepted, rejected, telemetry (may be shared between hosts)
     DIR/store/          the database (this host's own disk only; the setting ``store`` moves it there)
     DIR/out/results/    one JSON file per answered query
     DIR/out/inputs/     one file per new test input, for ``afl-fuzz -F``
@@ -21,6 +21,7 @@ from smtspool.spool import Spool
 from smtspool.store import Store
 
 from .config import FILE_NAME, default_toml, load
+from .intake import Intake
 
 __all__ = ["Campaign"]
 
@@ -40,6 +41,11 @@ class Campaign:
     def out(self) -> Path:
         return self.root / "out"
 
+    @property
+    def profile(self) -> Path:
+        """What was learnt from telemetry, beside the database on this host's own disk."""
+        return self.store / "profile"
+
     @classmethod
     def create(cls, root: Path) -> Campaign:
         """Make the folder and everything in it, durably; what already exists is kept as it is."""
@@ -51,6 +57,7 @@ class Campaign:
                     out.child(name, create=True).close()
         campaign = cls._at(root.absolute())
         Spool.open(campaign.spool, create=True).close()
+        Intake(campaign.spool).close()
         campaign.create_store()
         return campaign
 

@@ -21,6 +21,7 @@ __all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
 FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
 MAX_JOBS = 256
+UINT64 = (1 << 64) - 1
 # Read by the test suite, not settings of the service.
 NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS"})
 
@@ -103,6 +104,32 @@ class Settings:
     )
     renew_jitter: float = setting(
         0.1, "How much longer than that at most, as a fraction, so that fleets do not meet.", low=0, high=0.5
+    )
+    probe_ms: int = setting(
+        100, "Longest a query is first tried in the values that its program was seen to compare; 0 is never.",
+        low=0, high=60_000,
+    )
+    profile_window: int = setting(
+        256, "Runs, the newest, from whose telemetry those values are learnt.", low=1, high=10_000
+    )
+    profile_interval_seconds: float = setting(
+        1.0, "Least time between two generations of what was learnt.", low=0, high=3600
+    )
+    profile_min_observations: int = setting(
+        8, "Observations before a place of a program has a domain.", low=1, high=UINT64
+    )
+    profile_max_distinct: int = setting(
+        4, "Most values of a domain; more than 8 are never probed.", low=1, high=64
+    )
+    profile_min_queries: int = setting(
+        8, "Probes of a domain before it may be found not worth probing.", low=1, high=UINT64
+    )
+    profile_min_validated_ppm: int = setting(
+        125_000, "Answers per million probes below which it is not; 0 keeps every domain.",
+        low=0, high=1_000_000,
+    )
+    profile_min_solver_us: int = setting(
+        1_000, "Microseconds that its probes must have taken before it is dropped.", low=0, high=UINT64
     )
     metrics_port: int = setting(
         0, "Serve Prometheus metrics on this port of localhost; 0 is off.", low=0, high=65_535

@@ -8,7 +8,8 @@
         service.join()
 
 Threads, each owning what it opens: ``admission`` (spool to store), ``worker-N`` (claim, race, commit),
-``heartbeat`` (renew leases, release those of dead owners), ``publication`` (outbox to files). Several
+``heartbeat`` (renew leases, release those of dead owners), ``profiling`` (telemetry to domains),
+``publication`` (outbox to files). Several
 services may run on one campaign; each is one *owner* to the store.
 """
 
@@ -33,6 +34,7 @@ from .desk import Desk
 from .fleet import Fleet
 from .heartbeat import Heartbeat, renew_leases
 from .loops import Health, Loop
+from .profiling import Profiling
 from .publisher import Publisher
 from .telemetry import Telemetry
 from .worker import Worker
@@ -124,6 +126,15 @@ class Service:
         self._resources.close()
 
     def _start(self, owner: str, fleet: Fleet) -> None:
+        profiling = Profiling(
+            self.campaign,
+            self.settings,
+            self.telemetry,
+            admits=self._admits,
+            open_store=self.open_store,
+            clock=self._clock,
+        )
+        profile = self._loop("profiling", profiling.step, profiling.close)
         publication = Publisher(self.campaign, self.desk, open_store=self.open_store)
         publish = self._loop("publication", publication.step, publication.close)
         workers = [
@@ -134,6 +145,7 @@ class Service:
                 open_store=self.open_store,
                 open_portfolio=fleet.portfolio,
                 committed=publish.wake.set,
+                prober=profiling.prober,
                 clock=self._clock,
             )
             for _ in range(self.settings.jobs)
@@ -160,7 +172,9 @@ class Service:
         self._others = [
             self._loop("admission", admission.step, admission.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
+            profile,
         ]
+        profiling.begin()
         for loop in self._loops():
             loop.start()
 

@@ -14,13 +14,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from smtspool.query import Answer, Status
+from smtspool.query import Answer, Query, Status
 from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
 from smtspool.store import Lease, Order, Store
 
 from .config import Settings
 from .desk import Desk
 from .loops import FINISHED, MACHINE_FAILURES
+from .probing import Prober
 
 __all__ = ["Worker"]
 
@@ -51,6 +52,7 @@ class Worker:
         open_store: Callable[[], Store],
         open_portfolio: Callable[[], Portfolio],
         committed: Callable[[], None],
+        prober: Prober | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._owner = owner
@@ -60,6 +62,7 @@ class Worker:
         self._open_store = open_store
         self._open_portfolio = open_portfolio
         self._committed = committed
+        self._prober = prober
         self._clock = clock
         self._store: Store | None = None
         self._portfolio: Portfolio | None = None
@@ -145,7 +148,7 @@ class Worker:
                 reused = self._reuse(portfolio, lease, lease.reuse, limit_s, cancellation)
                 if reused is not None:
                     return reused
-            answer = portfolio.solve(lease.query, timeout_s=limit_s, cancel=cancellation)
+            answer = self._solve(portfolio, lease.query, limit_s, cancellation)
         except MACHINE_FAILURES as error:
             # Counted as an attempt: a query that always meets a failure must not hold up the others for good.
             self._fail(lease, str(error), helper_died=False)
@@ -160,6 +163,19 @@ class Worker:
             self._fail(lease, "no engine answered, and helpers crashed", helper_died=True, stderr=death)
             return None
         return answer
+
+    def _solve(self, portfolio: Portfolio, query: Query, limit_s: float, cancel: Cancellation) -> Answer:
+        """The answer of a probe, if there is one to be had, or else of a race for what time is left."""
+        started = self._clock()
+        probe = None if self._prober is None else self._prober.probe(portfolio, query, limit_s, cancel)
+        if probe is None:
+            return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
+        if probe.answer is not None:
+            return probe.answer
+        answer = portfolio.solve(query, timeout_s=limit_s - (self._clock() - started), cancel=cancel)
+        if probe.attempt is None:
+            return answer
+        return replace(answer, attempts=(probe.attempt, *answer.attempts))
 
     def _reuse(
         self, portfolio: Portfolio, lease: Lease, known: Answer, limit_s: float, cancel: Cancellation

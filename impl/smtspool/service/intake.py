@@ -1,0 +1,125 @@
+"""Telemetry files: from ``spool/telemetry/`` into the coordinator's window, or into quarantine.
+
+One file is one run. It is read like a query file, from one stable regular file, and stays where it is until
+the checkpoint that holds its record is on disk: a crash in between has it observed twice, never lost. What
+is no telemetry moves to ``spool/rejected-telemetry/`` beside a sidecar that says why (F364 §4).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from smtspool.errors import AdmissionError
+from smtspool.files import Directory, FileLock, Identity, Unstable, open_entry, write_durable
+from smtspool.profile import MAX_TELEMETRY_BYTES, parse_telemetry
+from smtspool.spool import DirectoryState, Quarantine, Rejection, is_published
+
+__all__ = ["Intake"]
+
+FOLDER = "telemetry"
+REJECTED = "rejected-telemetry"
+LOCK = ".ingest.lock"
+
+
+class Intake:
+    """The telemetry folder in the hands of one service, for as long as it lives. For one thread."""
+
+    def __init__(self, spool: Path, *, wall: Callable[[], float] = time.time) -> None:
+        """Opens the folders of the spool at ``spool``, and makes them where they are missing."""
+        with Directory.open(spool) as root:
+            self._incoming = root.child(FOLDER, create=True)
+            self._rejected = root.child(REJECTED, create=True)
+        self._lock = FileLock(self._incoming, LOCK)
+        self._locked = False
+        self._in_order: DirectoryState | None = None  # see Quarantine.repair
+        self._wall = wall
+        self._taken: dict[str, Identity] = {}  # observed, and not yet known to be on disk
+        self.accepted = 0
+        self.rejected = 0
+
+    def take(self, observe: Callable[[Mapping[str, Any]], bool], enough: Callable[[], bool]) -> bool:
+        """Observe what is new, in the order of names, until ``enough``; False if something is left.
+
+        Nothing happens while another service has the folder.
+        """
+        if not self._locked:
+            self._locked = self._lock.try_acquire()
+            if not self._locked:
+                return True
+        quarantine = Quarantine(self._incoming, self._rejected)
+        self._in_order = quarantine.repair(self._in_order, self._wall())
+        for name in sorted(filter(is_published, self._incoming.names())):
+            if enough():
+                return False
+            with suppress(Unstable, FileNotFoundError):  # another time, or never
+                self._take(name, observe, quarantine)
+        return True
+
+    def _take(self, name: str, observe: Callable[[Mapping[str, Any]], bool], quarantine: Quarantine) -> None:
+        with open_entry(self._incoming, name) as entry:
+            if self._taken.get(name) == entry.identity:
+                return
+            data: bytes | None = None
+            try:
+                data = entry.read(MAX_TELEMETRY_BYTES)
+                document = parse_telemetry(data)
+            except AdmissionError as refusal:
+                digest = None if data is None else sha256(data).hexdigest()
+                bad = Rejection(name, entry.identity, refusal.reason, refusal.message, digest)
+                self._reject(bad, quarantine)
+                return
+        quarantine.forget(name)
+        if not observe(document):
+            raise AssertionError("what was parsed as telemetry is observed")
+        self._taken[name] = entry.identity
+        self.accepted += 1
+
+    def _reject(self, bad: Rejection, quarantine: Quarantine) -> None:
+        kept = quarantine.write_sidecar(bad, self._wall())
+        self._rejected.sync()
+        if not self._is_still(bad.name, bad.identity):
+            quarantine.drop_sidecar(kept)
+            return
+        self._incoming.rename(bad.name, self._rejected, kept)
+        self._rejected.sync()
+        self.rejected += 1
+
+    def submit(self, data: bytes) -> None:
+        """Publish one telemetry file, durably, under a fresh name."""
+        write_durable(self._incoming, f"feedback-{os.urandom(8).hex()}.json", data, replace=False)
+
+    def settle(self) -> None:
+        """Remove the files of every record taken so far: a checkpoint holds them now."""
+        for name, identity in self._taken.items():
+            if self._is_still(name, identity):
+                with suppress(FileNotFoundError):
+                    self._incoming.unlink(name)
+        self._taken.clear()
+
+    def _is_still(self, name: str, identity: Identity) -> bool:
+        try:
+            return Identity.of(self._incoming.stat(name)) == identity
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Give lock and descriptors back; again is harmless."""
+        self._lock.release()
+        self._locked = False
+        self._rejected.close()
+        self._incoming.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,240 @@
+"""Profiling: the coordinator of a campaign's value profiles, beside the workers (F305).
+
+One service at a time coordinates, under a lock that it gives back by dying. It takes telemetry from the spool
+and feedback from its own probes, publishes, and serves what is believed. Another service over the same store
+serves what the first has published, once it has replayed it, and leaves its feedback in the spool.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from smtspool.files import Directory, FileLock, Identity
+from smtspool.profile import CONSUMPTION, MAX_FEEDBACK, RUNTIME, STATE, Coordinator, Generation, Policy
+from smtspool.store import Store
+
+from .campaign import Campaign
+from .config import Settings
+from .intake import Intake
+from .loops import MACHINE_FAILURES
+from .probing import Prober
+from .telemetry import Telemetry
+
+__all__ = ["KNOWLEDGE", "Profiling", "coordinator_of"]
+
+log = logging.getLogger("smtspool")
+
+KNOWLEDGE = "profiles"  # under which the store has the latest snapshot
+LOCK = ".coordinator.lock"
+# Telemetry is taken for so long before what it comes to is published.
+TAKING_SECONDS = 1.0
+# Feedback waits so long for telemetry of the same program to travel with: a record of its own takes the place
+# of one in the window.
+FEEDBACK_SECONDS = 30.0
+
+
+def coordinator_of(directory: Directory, settings: Settings, **options: Any) -> Coordinator:
+    """The coordinator of an open profile folder, under the settings of its campaign."""
+    return Coordinator(
+        directory,
+        policy=Policy(
+            min_observations=settings.profile_min_observations,
+            max_distinct_values=settings.profile_max_distinct,
+            min_solver_queries=settings.profile_min_queries,
+            min_validated_ratio_ppm=settings.profile_min_validated_ppm,
+            min_solver_time_us=settings.profile_min_solver_us,
+        ),
+        window=settings.profile_window,
+        interval_s=settings.profile_interval_seconds,
+        **options,
+    )
+
+
+class Profiling:
+    """The step of the profiling thread, and what probers are given. :meth:`serve` is for any thread."""
+
+    def __init__(
+        self,
+        campaign: Campaign,
+        settings: Settings,
+        telemetry: Telemetry,
+        *,
+        admits: bool,
+        open_store: Callable[[], Store],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Without ``admits`` the spool is left to others, and with it the feedback to nobody."""
+        self.prober = Prober(self.serve, telemetry, budget_s=settings.probe_ms / 1e3)
+        self._campaign = campaign
+        self._settings = settings
+        self._telemetry = telemetry
+        self._admits = admits
+        self._open_store = open_store
+        self._clock = clock
+        self._resources = ExitStack()
+        self._directory: Directory | None = None
+        self._lock: FileLock | None = None
+        self._leads = False
+        self._intake: Intake | None = None
+        self._store: Store | None = None
+        self._coordinator: Coordinator | None = None
+        self._seen: tuple[Identity, ...] = ()  # of the files that a follower has replayed
+        self._reports: dict[str, list[dict[str, Any]]] = {}  # feedback on its way, by context
+        self._flush_at = clock() + FEEDBACK_SECONDS
+        self._told: dict[str, Any] | None = None  # the snapshot that the store has
+
+    def serve(self) -> Generation | None:
+        """What may be probed with now."""
+        coordinator = self._coordinator
+        return None if coordinator is None else coordinator.serve()
+
+    def begin(self) -> None:
+        """Recover, before the first query is claimed; what the machine refuses is left to :meth:`step`."""
+        try:
+            self._look()
+        except MACHINE_FAILURES as error:
+            log.warning("profiles: not ready yet: %s", error)
+
+    def step(self) -> float:
+        """Take what is new, publish, and say how it is. Returns the pause before the next, in seconds."""
+        done = self._look()
+        self._tell()
+        return self._settings.poll_seconds if done else 0
+
+    def close(self) -> None:
+        """Publish what is left, and give everything back."""
+        with self._resources:
+            if self._coordinator is not None and self._leads:
+                self._flush(self._coordinator)
+                self._publish(self._coordinator, force=True)
+                self._tell()
+
+    def _look(self) -> bool:
+        """False if there is more to take at once."""
+        if self._directory is None:
+            self._directory = self._resources.enter_context(
+                Directory.open(self._campaign.profile, create=True)
+            )
+            self._lock = self._resources.enter_context(FileLock(self._directory, LOCK))
+        if not self._leads and not self._take_lead(self._directory):
+            self._follow(self._directory)
+            return True
+        assert self._coordinator is not None
+        return self._lead(self._coordinator)
+
+    # -- leading ----------------------------------------------------------------------------------------
+
+    def _take_lead(self, directory: Directory) -> bool:
+        assert self._lock is not None
+        if not self._lock.try_acquire():
+            return False
+        self._leads = True
+        coordinator = coordinator_of(directory, self._settings, clock=self._clock)
+        coordinator.publish(force=True)
+        self._coordinator = coordinator
+        return True
+
+    def _lead(self, coordinator: Coordinator) -> bool:
+        done = self._take(coordinator) if self._admits else True
+        if self._clock() >= self._flush_at:
+            self._flush(coordinator)
+        self._publish(coordinator)
+        return done
+
+    def _take(self, coordinator: Coordinator) -> bool:
+        """Observe telemetry files for a while; False if some are left."""
+        if self._intake is None:
+            self._intake = self._resources.enter_context(Intake(self._campaign.spool))
+        intake, before = self._intake, (self._intake.accepted, self._intake.rejected)
+        until = self._clock() + TAKING_SECONDS
+        try:
+            return intake.take(
+                lambda document: coordinator.observe(self._with_feedback(document)),
+                lambda: self._clock() >= until,
+            )
+        finally:
+            names = ("telemetry.accepted", "telemetry.rejected")
+            counts = (intake.accepted - before[0], intake.rejected - before[1])
+            self._telemetry.add(dict(zip(names, counts, strict=True)))
+
+    def _publish(self, coordinator: Coordinator, *, force: bool = False) -> None:
+        generation = coordinator.publish(force=force)
+        if generation is not None:
+            log.info(
+                "profiles: %d domains, %d suppressed: generation %s",
+                generation.profile_count,
+                generation.suppressed_count,
+                generation.version,
+            )
+        if not coordinator.dirty and self._intake is not None:
+            self._intake.settle()
+
+    def _with_feedback(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """``document`` and a report about its program, if one waits and both fit into one record."""
+        if not self._reports:
+            self._gather()
+        context = document["empirical_value_profile_context"]
+        waiting = self._reports.get(context)
+        if not waiting:
+            return document
+        rows = document.get("empirical_domain_feedback")
+        rows = rows if isinstance(rows, list) else []
+        if len(rows) + len(waiting[-1]["empirical_domain_feedback"]) > MAX_FEEDBACK:
+            return document
+        report = waiting.pop()
+        counted = {name: _count(document.get(name)) + _count(report.get(name)) for name in CONSUMPTION}
+        more = {"empirical_domain_feedback": [*rows, *report["empirical_domain_feedback"]]}
+        return {**document, **counted, **more}
+
+    def _gather(self) -> None:
+        for report in self.prober.take():
+            self._reports.setdefault(report["empirical_value_profile_context"], []).append(report)
+
+    def _flush(self, coordinator: Coordinator) -> None:
+        """Observe feedback that no telemetry has come for."""
+        self._gather()
+        reports, self._reports = self._reports, {}
+        for report in (one for waiting in reports.values() for one in waiting):
+            coordinator.observe(report)
+        self._flush_at = self._clock() + FEEDBACK_SECONDS
+
+    # -- following --------------------------------------------------------------------------------------
+
+    def _follow(self, directory: Directory) -> None:
+        """Replay what the leader has published, whenever it changes. Recovering writes nothing."""
+        seen = tuple(Identity.of(directory.stat(name)) for name in (STATE, RUNTIME) if directory.exists(name))
+        if seen != self._seen:
+            self._coordinator = coordinator_of(directory, self._settings, clock=self._clock)
+            self._seen = seen
+        if self._admits and self._clock() >= self._flush_at:
+            self._leave_feedback()
+            self._flush_at = self._clock() + FEEDBACK_SECONDS
+
+    def _leave_feedback(self) -> None:
+        if self._intake is None:
+            self._intake = self._resources.enter_context(Intake(self._campaign.spool))
+        for report in self.prober.take():
+            self._intake.submit(json.dumps(report).encode())
+
+    # -- telling ----------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        """Let the status screen know, if something has changed."""
+        if self._coordinator is None or not self._leads:
+            return
+        now = self._coordinator.snapshot().to_json()
+        if now == self._told:
+            return
+        if self._store is None:
+            self._store = self._resources.enter_context(self._open_store())
+        self._store.put(KNOWLEDGE, now)
+        self._told = now
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and value >= 0 else 0
