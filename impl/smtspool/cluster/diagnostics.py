@@ -7,6 +7,7 @@ process (``KeyboardInterrupt``, ``SystemExit``) passes. :func:`contained` is tha
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,6 +16,8 @@ from typing import TypeVar
 from smtspool.actions import action
 
 __all__ = ["TEXT_LIMIT", "Code", "Diagnostic", "Position", "Stage", "contained", "describe", "plain"]
+
+log = logging.getLogger("smtspool")
 
 TEXT_LIMIT = 512  # characters, prefix included (F355 §4)
 
@@ -100,6 +103,7 @@ def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[
         return body()
     except Exception as error:  # noqa: BLE001 - the boundary: F355 §3, a list of types would not be total
         with action("Contain", rank=at.rank, stage=at.stage.value):
+            log.debug("contained at stage %s", at.stage.value, exc_info=error)  # the text has no traceback
             return failed(at.diagnose(Code.RAISED, f"{what}: {describe(error)}"))
 
 
