@@ -4,12 +4,13 @@
 # make models       TLC on every model, against the pinned results
 # make models-long  every safety run with one bound raised, for long nights
 # make conformance  every model driven through the code, with figures
+# make mutants      every generated fault of models and code, and what sees it first, against the pinned matrix
 # make bench   speed against the limits and the peers, table and JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test quick bench lint clean models models-long conformance
+.PHONY: run test quick bench lint clean models models-long conformance mutants
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -39,6 +40,9 @@ models-long: $(VENV)/stamp
 
 conformance: $(VENV)/stamp
 	$(BIN)/python -m conformance
+
+mutants: $(VENV)/stamp
+	$(BIN)/python -m conformance mutants
 
 quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
