@@ -4,6 +4,7 @@
 EXTENDS ProfileRecovery, Integers, TLC
 
 CONSTANTS
+    Observed,    \* the values that runs are seen to take
     Hazards,     \* which of "Crash", "Drift", "Truncate", "ChangePolicy", "Corrupt" and "FailWrite" may happen
     Drifts,      \* the records that may be put in the place of others
     Landings,    \* whether a write that fails takes place all the same: a set of BOOLEAN
@@ -20,8 +21,9 @@ allVars == <<vars, aids>>
 Unlimited == -1
 OneEach   == [p \in Policies |-> 1]
 TwoEach   == [p \in Policies |-> 2]
-\* A window of two: q admits nothing of one record, p all of it.
-StricterQ == [p \in Policies |-> IF p = "q" THEN 2 ELSE 1]
+\* With a window of one, p and q admit the same and r admits nothing.
+StricterR == [p \in Policies |-> IF p = "r" THEN 2 ELSE 1]
+WiderQ    == [p \in Policies |-> IF p = "q" THEN 2 ELSE 1]
 OnlyB     == {<<"b">>}
 
 MCInit == Init /\ act = [name |-> "Init"] /\ budget = Budget
@@ -43,7 +45,7 @@ MCSystem ==
     \/ \E o \in {"equal", "different"}          : Replay(o)        /\ Free /\ Went("Replay", o)
     \/ \E o \in {"nothing", "same", "new"}      : Build(o)         /\ Free /\ Went("Build", o)
     \/ \E o \in {"nothing", "served"}           : Serve(o)         /\ Free /\ Went("Serve", o)
-    \/ \E v \in Values : Observe(v) /\ Costly /\ act' = [name |-> "Observe", record |-> v]
+    \/ \E v \in Observed : Observe(v) /\ Costly /\ act' = [name |-> "Observe", record |-> v]
 
 MCEnvironment ==
     /\ Costly
@@ -78,7 +80,7 @@ LiveNext ==
              \/ \E o \in {"equal", "different"}            : Replay(o)
              \/ \E o \in {"nothing", "same", "new"}        : Build(o)
        \/ /\ Costly
-          /\ \/ \E v \in Values : Observe(v)
+          /\ \/ \E v \in Observed : Observe(v)
              \/ May("Crash") /\ Crash
              \/ May("Truncate") /\ Truncate
              \/ \E f \in Files : \/ May("Corrupt") /\ (Corrupt(f, {Garbage}) \/ Corrupt("runtime", {}))

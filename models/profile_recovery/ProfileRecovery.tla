@@ -93,31 +93,32 @@ Garbage   == Evidence(<<>>, Nobodys)
 Domains(generation) == UNION {Domain(e) : e \in generation}
 SameDomains(generation) == \E e \in generation : Domain(e) = Domain(Candidate)
 
-Windows   == UNION {[1..n -> Values] : n \in 0..Window}
-Evidences == {Evidence(w, p) : w \in Windows, p \in Policies}
-AtMostOne(found, S) == Cardinality(found) <= 1 /\ found \subseteq S
-Count     == [Counted -> 0..Most]
+IsWindow(w)     == w \in Seq(Values) /\ Len(w) <= Window
+IsEvidence(e)   == DOMAIN e = {"counts", "policy"} /\ e.counts \in [Values -> 0..Window] /\ e.policy \in Policies
+IsCount(c)      == c \in [Counted -> 0..Most]
+AtMostOne(S)    == Cardinality(S) <= 1
+IsGeneration(S) == AtMostOne(S) /\ \A e \in S : IsEvidence(e)
 
 Recovering == {"load", "verify", "replay"}
 Publishing == {"artifact", "runtime", "state", "switch"}
 
-StateType     == /\ Cardinality(state) <= 1
+StateType     == /\ AtMostOne(state)
                  /\ \A s \in state : /\ DOMAIN s = {"records", "label", "policy", "complete", "counters"}
-                                     /\ s.records \in Windows /\ AtMostOne(s.label, Evidences)
-                                     /\ s.policy \in Policies /\ s.complete \in BOOLEAN /\ s.counters \in Count
-RuntimeType   == AtMostOne(runtime, Evidences \cup {Garbage})
+                                     /\ IsWindow(s.records) /\ IsGeneration(s.label) /\ s.policy \in Policies
+                                     /\ s.complete \in BOOLEAN /\ IsCount(s.counters)
+RuntimeType   == AtMostOne(runtime) /\ (runtime = {Garbage} \/ IsGeneration(runtime))
 ArtifactsType == artifacts \subseteq runtime \cup (IF pc = "runtime" THEN {Candidate} ELSE {})
 PolicyType    == policy \in Policies
 PcType        == pc \in {"down", "idle"} \cup Recovering \cup Publishing
-WindowType    == window \in Windows
+WindowType    == IsWindow(window)
 DirtyType     == dirty \in BOOLEAN
-CurrentType   == AtMostOne(current, Evidences)
-ServedType    == AtMostOne(served, Evidences)
+CurrentType   == IsGeneration(current)
+ServedType    == IsGeneration(served)
 RenewalType   == renewal \in BOOLEAN
 BuildType     == /\ build \in {"none", "nothing", "same", "new", "unsaved", "lost"}
                  /\ (build # "none") <=> (pc \in Publishing)
-BasisType     == AtMostOne(basis, Windows)
-CountersType  == counters \in Count
+BasisType     == AtMostOne(basis) /\ \A w \in basis : IsWindow(w)
+CountersType  == IsCount(counters)
 
 \* PROFILE-0: every variable has its type.
 TypeOK == /\ StateType /\ RuntimeType /\ ArtifactsType /\ PolicyType /\ PcType /\ WindowType /\ DirtyType
@@ -318,11 +319,13 @@ Corrupt(file, left) ==
 
 Files == {"artifact", "runtime", "state"}
 
+WindowsOf(values) == UNION {[1..n -> values] : n \in 0..Window}
+
 Environment ==
     \/ Crash \/ Truncate
     \/ \E f \in Files, landed \in BOOLEAN : FailWrite(f, landed)
     \/ \E f \in Files, left \in {{}, {Garbage}} : Corrupt(f, left)
-    \/ \E records \in Windows : Drift(records)
+    \/ \E records \in WindowsOf(Values) : Drift(records)
     \/ \E p \in Policies : ChangePolicy(p)
 
 Next == System \/ Environment
