@@ -54,6 +54,14 @@ def generation(server):
     generation.wait_reaped(soon())
 
 
+def test_a_helper_that_yields_leaves_the_cpu_to_others(generation):
+    before = os.getpriority(os.PRIO_PROCESS, generation.pid)
+    generation.exchange(solve(EASY), soon())
+    assert os.getpriority(os.PRIO_PROCESS, generation.pid) == before
+    generation.exchange(solve(EASY, "a2", yielding=True), soon())
+    assert os.getpriority(os.PRIO_PROCESS, generation.pid) == before + 5
+
+
 def test_a_helper_answers_request_after_request(generation):
     for number in range(3):
         reply = generation.exchange(solve(EASY, f"a{number}"), soon())

@@ -100,6 +100,14 @@ def test_a_generation_is_replaced_by_count_and_by_size() -> None:
         solver.close()
 
 
+def test_a_generation_that_yielded_serves_nobody_else() -> None:
+    with ScriptedServer("z3", "unsat") as server:
+        solver = PersistentSolver(server)
+        generations = [ask(solver, yielding=yields).attempts[0].generation for yields in (False, True, False)]
+        assert generations == [1, 1, 2]
+        solver.close()
+
+
 def test_a_helper_that_died_between_requests_is_replaced_before_the_next() -> None:
     with ScriptedServer("z3", "sat") as server:
         solver = PersistentSolver(server)

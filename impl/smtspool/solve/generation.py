@@ -287,6 +287,7 @@ class Generation:
             "op": request.op.value,
             "logic": request.logic,
             "timeout_ms": request.timeout_ms,
+            "yielding": request.yielding,
             "stacked": stacked,
             "kept": kept,
             "base": levels[kept - 1].key if kept else "",

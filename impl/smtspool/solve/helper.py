@@ -21,7 +21,7 @@ from smtspool.query import Status
 
 from .engines import Engine, EngineError, Session, Wanted
 from .frames import Inbox, pack, unpack
-from .processes import become_subreaper, die_with_parent, die_with_pipe, lower
+from .processes import become_subreaper, die_with_parent, die_with_pipe, lower, yield_to_others
 from .request import Op, Reply, pushes
 from .spec import HelperLimits
 
@@ -29,6 +29,7 @@ __all__ = ["main"]
 
 _CHUNK = 256 * 1024
 _COURTESY = 0.95  # of the request's time is the engine's own limit: an "unknown" keeps the generation
+_NICENESS = 5  # of a helper that yields: it gets a quarter of a CPU that another process wants as well
 _ON_STACK_MS = 100  # what takes longer on the stack is begun anew, with all of the engine's preprocessing
 _REASON = 2000  # characters of an engine's complaint that travel
 _DECLARED = re.compile(r"\(declare-(?:fun|const) (\|[^|]*\||[^\s()]+)")
@@ -139,6 +140,8 @@ class Host:
     def answer(self, request: dict[str, Any]) -> Reply:
         """What the engine says. An engine that refuses the text is an ``error`` and leaves an empty stack."""
         started = time.monotonic()
+        if request["yielding"]:
+            yield_to_others(_NICENESS)
         try:
             verdict = self._decide(request)
         except EngineError as error:

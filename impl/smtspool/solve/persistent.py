@@ -120,6 +120,7 @@ class PersistentSolver:
         timeout_ms: int | None = None,
         model: Mapping[str, str] | None = None,
         fresh: bool = False,
+        yielding: bool = False,
         cancellation: Cancellation | None = None,
         decided: Callable[[CancelReason | None], object] = lambda reason: None,
     ) -> Answer:
@@ -151,6 +152,7 @@ class PersistentSolver:
                 query.symbols,
                 timeout_ms=timeout_ms,
                 fresh=fresh,
+                yielding=yielding,
             )
         else:
             closed = script(query, model=model)
@@ -245,7 +247,7 @@ class PersistentSolver:
             raise
         with action("Answer", **self._who(me)) as step, self._state:
             self._served += 1
-            me.keep = me.reply is not None and self._is_fit(me.reply)
+            me.keep = me.reply is not None and self._is_fit(me.reply) and not request.yielding
             step.outcome = "failed" if me.reply is None else me.reply.status.value
 
     def _settle(self, me: _Registration) -> None:

@@ -8,8 +8,9 @@ import os
 import resource
 import select
 import signal
+from contextlib import suppress
 
-__all__ = ["Children", "become_subreaper", "die_with_parent", "die_with_pipe", "lower"]
+__all__ = ["Children", "become_subreaper", "die_with_parent", "die_with_pipe", "lower", "yield_to_others"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -65,6 +66,15 @@ def lower(which: int, limit: int) -> None:
     _, hard = resource.getrlimit(which)
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(which, (limit, limit))
+
+
+def yield_to_others(niceness: int) -> None:
+    """Lower the priority of this process, which has a session of its own, for good."""
+    os.nice(niceness)
+    # Where the kernel gives every session its share, niceness counts only within the session, and the
+    # session's own is set here. It may refuse one change that comes soon after another, anybody's.
+    with suppress(OSError), open("/proc/self/autogroup", "w") as group:
+        group.write(str(os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def _prctl(option: int, value: int) -> None:

@@ -32,7 +32,8 @@ class Request:
     """One request. ``attempt_id`` is fresh for every request and is echoed by the reply.
 
     ``script`` is for CHECK only: SMT-LIB text from ``set-logic`` to the last assertion; a ``check-sat`` at
-    its end is ignored. ``fresh`` forbids reuse of, and keeping, an assertion stack.
+    its end is ignored. ``fresh`` forbids reuse of, and keeping, an assertion stack. ``yielding`` lowers the
+    helper's priority for good: other processes get most of a CPU that all of them want.
     ``timeout_ms`` is a courtesy to the engine; the deadline given to ``exchange`` is the bound.
     """
 
@@ -43,6 +44,7 @@ class Request:
     symbols: tuple[Symbol, ...] = ()
     timeout_ms: int = 10_000
     fresh: bool = False
+    yielding: bool = False
     script: str = ""
 
 
