@@ -49,8 +49,8 @@ __all__ = [
 ROOT = Path(__file__).parent.parent
 PINNED = Path(__file__).parent / "mutants"
 SURVIVED = "survived"
-# A bound with more states than this would take longer than it tells.
-_MOST_STATES = 10_000
+# A safety run with more states than this would take longer than it tells.
+_MOST_STATES = 4000
 _TESTS_S = 900.0
 Say = Callable[[str], None]
 
@@ -155,7 +155,7 @@ def measure(subject: Subject, rows: Sequence[Row], say: Say) -> Iterator[Row]:
 def _judged(subject: Subject, mutants: Sequence[ModelMutant], say: Say) -> Mapping[str, str]:
     folder = subject.bounded.parent
     runs = [r for r in load_manifest(folder / "manifest.toml") if r.module == subject.bounded.name]
-    small = [r for r in runs if r.kind in ("graph", "safety") and 0 < r.distinct <= _MOST_STATES]
+    small = [r for r in runs if r.kind == "graph" or (r.kind == "safety" and r.distinct <= _MOST_STATES)]
     small.sort(key=lambda run: (run.kind, run.distinct))
     cfgs = [(folder / run.cfg, 2 * run.depth) for run in small]
     verdicts = dict(judge(subject.bounded, mutants, cfgs, view=subject.view, say=say))

@@ -1,11 +1,11 @@
 """What TLC says of many mutants of one module, in few runs.
 
 All mutants of a module go into one text: a definition becomes a choice by a variable ``mutant``, which every
-behaviour keeps, and TLC explores all of them side by side. Two questions are asked with each bound:
+behaviour keeps, and TLC explores all of them side by side. Two questions are asked, one after the other:
 
-1. Which invariant or action property does it violate? It is not explored beyond its first violation.
-2. Is its labelled graph another one? Steps of the original and of the mutant are both followed, and a step
-   that only one of the two has is the answer.
+1. Which invariant or action property does it violate, with any bound? It is not explored beyond that.
+2. If none: is its labelled graph another one? Steps of the original and of the mutant are both followed, and
+   a step that only one of the two has is the answer.
 
 A mutant whose evaluation fails (``Head`` of nothing) stops TLC. It is set down as caught by "evaluation", and
 the others go on in another run. Mutants of the fairness are not steps: each is judged by itself, by the
@@ -42,6 +42,7 @@ _KEYWORDS = (
 )
 _ORIGINAL = "Original"
 _NOTHING = '""'
+_FEW = 16  # so many are not halved any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +115,25 @@ class Judge:
         self._say = say
         self._tlc = Tlc()
 
-    def ask(self, mutants: Sequence[ModelMutant], cfg: Path, *, deep: int) -> None:
-        """Both questions, with one bound, of those that have no verdict."""
+    def ask(self, mutants: Sequence[ModelMutant], cfgs: Sequence[tuple[Path, int]]) -> None:
+        """Both questions, with every bound, of those that have no verdict."""
+        numbered = dict(enumerate(mutants, 1))
         for question in (self._violations, self._differences):
-            left = {
-                number: mutant for number, mutant in enumerate(mutants, 1) if mutant.name not in self.verdicts
-            }
-            before = len(self.verdicts)
-            runs = 0
-            while left and self._run(left, Cfg.read(cfg), question, deep):
-                left = {n: mutant for n, mutant in left.items() if mutant.name not in self.verdicts}
-                runs += 1
-            told = question.__name__.strip("_")
-            self._say(
-                f"{self.module.path.stem}/{cfg.stem}: "
-                f"{len(self.verdicts) - before} by {told}, {runs + 1} runs"
-            )
+            for path, deep in cfgs:
+                before, runs = len(self.verdicts), 0
+                waiting = [self._left(numbered)]
+                while waiting:
+                    batch = waiting.pop()
+                    failed = bool(batch) and self._run(batch, Cfg.read(path), question, deep)
+                    runs += bool(batch)
+                    # The others begin anew, in halves: the next one that fails costs only its own half.
+                    waiting += _halves(self._left(batch)) if failed else []
+                told = question.__name__.strip("_")
+                found = len(self.verdicts) - before
+                self._say(f"{self.module.path.stem}/{path.stem}: {found} by {told}, {runs} runs")
+
+    def _left(self, mutants: Mapping[int, ModelMutant]) -> dict[int, ModelMutant]:
+        return {n: mutant for n, mutant in mutants.items() if mutant.name not in self.verdicts}
 
     def _run(
         self,
@@ -243,6 +247,12 @@ View == <<{self._view or "act"}, mutant>>
         return "\n".join(lines), "INVARIANT Judged\nACTION_CONSTRAINT JudgedStep\n"
 
 
+def _halves(mutants: Mapping[int, ModelMutant]) -> list[dict[int, ModelMutant]]:
+    items = list(mutants.items())
+    middle = len(items) // 2 if len(items) > _FEW else 0
+    return [dict(half) for half in (items[:middle], items[middle:]) if half]
+
+
 def _case(*cases: str, other: str) -> str:
     return "CASE " + "\n    [] ".join([*cases, f"OTHER -> {other}"]) if cases else other
 
@@ -269,9 +279,7 @@ def judge(
     is followed.
     """
     asked = Judge(bounded, view, say)
-    steps = [mutant for mutant in mutants if mutant.operator != "drop fairness"]
-    for cfg, deep in cfgs:
-        asked.ask(steps, cfg, deep=deep)
+    asked.ask([mutant for mutant in mutants if mutant.operator != "drop fairness"], cfgs)
     return asked.verdicts
 
 
