@@ -211,8 +211,12 @@ def test_every_systematic_damage_is_rejected(recording: str) -> None:
     assert whole.accepted
     survivors = {name for name, verdict in zip(damaged, verdicts, strict=True) if verdict.accepted}
     assert len(damaged) > 80
-    # A recording may end anywhere: without its last line, a pass was simply not over yet.
-    assert survivors == {f"line {lines[-1].number} (Release) dropped"}
+    # A recording may end anywhere: without its last line, a pass was simply not over yet. And a file that was
+    # replaced ahead of its move, and that the next pass does not find, was taken back by its producer.
+    replaced = {
+        f"line {line.number} (Move) goes replaced not moved" for line in lines if line.action == "Move"
+    }
+    assert survivors == {f"line {lines[-1].number} (Release) dropped"} | replaced
 
 
 @pytest.mark.slow
