@@ -8,7 +8,7 @@ from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
 from .notices import Notice
 from .observation import Observation, heartbeat_error, observe_inputs
-from .probe import ProbeFailed, probe
+from .probing import ProbeFailed, probe
 from .proof import Member, Proof, require_complete, transcript_of
 from .qualification import qualify
 from .renewal import AgreedPlan, Completion, Ledger, RenewalController, RenewalPlan, complete_renewal

@@ -101,7 +101,7 @@ def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[
     """
     try:
         return body()
-    except Exception as error:  # noqa: BLE001 - the boundary: F355 §3, a list of types would not be total
+    except Exception as error:
         with action("Contain", rank=at.rank, stage=at.stage.value):
             log.debug("contained at stage %s", at.stage.value, exc_info=error)  # the text has no traceback
             return failed(at.diagnose(Code.RAISED, f"{what}: {describe(error)}"))
