@@ -20,7 +20,7 @@ from typing import Any
 from conformance.engine.gates import At, Dead, GateError, Idle, Nursery, Participant, Passed
 from conformance.engine.module import variables
 from conformance.engine.replay import Divergence, Refused, State, gate_of
-from conformance.engine.values import Function, Value, function
+from conformance.engine.values import Function, Value
 from conformance.profile_folder import Built, Catalogue, Folder, Thresholds
 from conformance.profile_process import coordinate
 
@@ -63,8 +63,8 @@ class Bounds:
 class ProfileSystem:
     """One folder and its coordinator, down at first.
 
-    ``variant`` decides what the model does not tell apart: what else records tell (odd numbers), what refuses a
-    write, how files are damaged, and where in a write the process dies.
+    ``variant`` decides what the model does not tell apart: what else records tell (odd numbers), what refuses
+    a write, how files are damaged, and where in a write the process dies.
     """
 
     def __init__(
@@ -235,17 +235,18 @@ class ProfileSystem:
         candidate = self._candidate().digest
         current = (self._memory or {}).get("current") or [""]
         label = candidate if self._build in ("new", "unsaved") else current[0]
-        wanted = {
+        counted = {"records": len(self.window())}
+        wanted: Mapping[str, Mapping[str, object]] = {
             "WriteArtifact": {"artifact": candidate},
             "WriteRuntime": {"artifact": candidate},
-            "WriteState": {"artifact": label, "records": len(self.window())},
+            "WriteState": {"artifact": label, **counted},
             "Switch": {"artifact": candidate},
-            "Build": {"records": len(self.window())},
-            "Replay": {"records": len(self.window())},
-        }.get(name, {})
-        told = {key: value for key, value in step.params.items() if key in wanted}
-        if told != wanted:
-            raise Divergence(f"{name} says {told} and is about {wanted}", "params")
+            "Build": counted,
+            "Replay": counted,
+        }
+        told = {key: value for key, value in step.params.items() if key != "memory"}
+        if name in wanted and told != wanted[name]:
+            raise Divergence(f"{name} says {told} and is about {wanted[name]}", "params")
 
     # looking
 
@@ -269,7 +270,7 @@ class ProfileSystem:
         published = told.get("published", [])
         memory: Mapping[str, Any] = told["memory"]
         if isinstance(position, Idle):
-            if published and published != memory["served"] or not told.get("taken", True):
+            if published not in ([], memory["served"]) or not told.get("taken", True):
                 raise Divergence(f"a call came back with {told}", "report")
             self._build = "none"
         self._memory = memory
@@ -325,8 +326,8 @@ class ProfileSystem:
         return {name: state[name] for name in VARIABLES}
 
     def standing(self) -> frozenset[str]:
-        """The gates where the coordinator and who asks it stand. An idle one that is clean is asked to publish,
-        and must not begin to."""
+        """The gates where the coordinator and who asks it stand. An idle one that is clean is asked to
+        publish, and must not begin to."""
         return frozenset(gate_of(Function(step)) for step in self._standing())
 
     def _standing(self) -> Iterator[dict[Value, Value]]:

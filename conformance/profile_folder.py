@@ -7,7 +7,6 @@ domains, and by building the candidate in this process, whose code is never muta
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -135,12 +134,21 @@ def _document(value: str, variant: int) -> Mapping[str, Any]:
     }
 
 
+def _forged(runtime: bytes) -> bytes:
+    """A sound runtime text of the same artifact with another domain than that makes."""
+    head, artifact, policy, _, *_ = runtime.split(b"\n")
+    row = f"profile {CONTEXT} {SITE} {BITS} 1 {ord('z')}".encode()
+    return b"\n".join([head, artifact, policy, b"profile_count 1", row, b""])
+
+
 class Folder:
     """The profile folder under ``root``. ``variant`` decides in which way a file is damaged first."""
 
-    def __init__(self, root: str, catalogue: Catalogue, counted: Sequence[str], most: int, variant: int) -> None:
+    def __init__(
+        self, root: str, catalogue: Catalogue, counted: Sequence[str], most: int, variant: int
+    ) -> None:
         self.path = f"{root}/profile"
-        os.mkdir(self.path)
+        Path(self.path).mkdir()
         self._catalogue = catalogue
         self._counted = tuple(counted)
         self._most = most
@@ -161,20 +169,15 @@ class Folder:
         values = [self._catalogue.value_of(record) for record in document["records"]]
         label = document["current_artifact_sha256"]
         named = self._catalogue.by_digest.get(label)
-        told = frozenset() if label == "" else frozenset({named.evidence if named else f"unknown {label[:8]}"})
-        return frozenset(
-            {
-                function(
-                    {
-                        "records": tuple(value for value in values if value is not None),
-                        "label": told,
-                        "policy": self._policy(document["policy"]),
-                        "complete": document[COMPLETE] is True and None not in values,
-                        "counters": self.counters(document),
-                    }
-                )
-            }
-        )
+        told: list[Value] = [] if label == "" else [named.evidence if named else f"unknown {label[:8]}"]
+        found: dict[str, Value] = {
+            "records": tuple(value for value in values if value is not None),
+            "label": frozenset(told),
+            "policy": self._policy(document["policy"]),
+            "complete": document[COMPLETE] is True and None not in values,
+            "counters": self.counters(document),
+        }
+        return frozenset({function(found)})
 
     def _policy(self, document: Mapping[str, int]) -> str:
         policies = self._catalogue.policies.items()
@@ -200,7 +203,9 @@ class Folder:
     def artifacts(self, digests: Sequence[str | None]) -> Value:
         """The artifacts among these that are whole."""
         known = [self._catalogue.by_digest[digest] for digest in digests if digest is not None]
-        return frozenset(one.evidence for one in known if self._read(f"{ARTIFACTS}/{one.digest}.json") == one.artifact)
+        return frozenset(
+            one.evidence for one in known if self._read(f"{ARTIFACTS}/{one.digest}.json") == one.artifact
+        )
 
     def _read(self, name: str) -> bytes | None:
         try:
@@ -261,17 +266,18 @@ class Folder:
         if file == "runtime" and self.runtime() == frozenset({self.garbage()}):
             raise Refused("it is garbage already")
         self._damages += 1
-        ways = [data[: len(data) // 2], data + b"profile\n", b"", b"\xff" + data[1:], None]
-        damaged = ways[(self._variant + self._damages) % (len(ways) - (file == "runtime"))]
+        last = _forged(data) if file == "runtime" else None
+        ways = [data[: len(data) // 2], data + b"profile\n", b"", b"\xff" + data[1:], last]
+        damaged = ways[(self._variant + self._damages) % len(ways)]
         if damaged is None:
-            os.unlink(f"{self.path}/{name}")
+            Path(self.path, name).unlink()
         else:
             self._put(name, damaged)
 
     def remove(self) -> None:
         """Remove the runtime file."""
         try:
-            os.unlink(f"{self.path}/{RUNTIME}")
+            Path(self.path, RUNTIME).unlink()
         except FileNotFoundError:
             raise Refused("there is no runtime file") from None
 

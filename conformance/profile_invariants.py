@@ -57,7 +57,9 @@ def _clean(s: State) -> bool:
 
 
 def _counters(s: State) -> Iterator[Function]:
-    for counters in (s["counters"], *(file["counters"] for file in _set(s["state"]) if isinstance(file, Function))):
+    """Those in memory and those on disk; none where none are looked at."""
+    files = [file for file in _set(s["state"]) if isinstance(file, Function)]
+    for counters in (s["counters"], *(file["counters"] for file in files)):
         if isinstance(counters, Function):
             yield counters
 

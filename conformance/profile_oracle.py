@@ -73,15 +73,15 @@ def _feedback(rng: random.Random, values: Sequence[int]) -> list[Any]:
     queries, rejects = rng.choice([1, 4, 7, 8, 16]), rng.choice([0, 3])
     validated = rng.choice([0, 1, 2]) if queries >= 2 else 0
     failures = rng.choice([0, 1]) if queries > validated else 0
-    unsat = queries - validated - failures
-    row = [SITE, BITS, list(values), queries + rejects, rejects, queries, validated + failures, validated, failures]
-    return [*row, unsat, 0, *([] if rng.random() < 0.3 else [rng.choice([0, 999, 1000, 5000])])]
+    sat, attempts = validated + failures, queries + rejects
+    row = [SITE, BITS, list(values), attempts, rejects, queries, sat, validated, failures, queries - sat, 0]
+    return [*row, *([] if rng.random() < 0.3 else [rng.choice([0, 999, 1000, 5000])])]
 
 
 def _documents(rng: random.Random) -> list[Mapping[str, Any]]:
     """Few runs of few operands, so that thresholds are met exactly."""
     values = rng.sample(range(20), rng.choice([1, 2, 4, 5, 8, 9, 10]))
-    documents = []
+    documents: list[Mapping[str, Any]] = []
     for number in range(rng.choice([1, 2, 3])):
         pairs = [[value, rng.choice([1, 2, 7, 8])] for value in values]
         saturated = int(rng.random() < 0.1)
@@ -142,7 +142,8 @@ def check_answers(mutant: str = "[]") -> int:
                 wanted = "sat" if solutions else "unsat"
                 if found != wanted:
                     raise Divergence(
-                        f"a query with the solutions {solutions}, tried in {domain} first, is {found}", ANSWERS
+                        f"a query with the solutions {solutions}, tried in {domain} first, is {found}",
+                        ANSWERS,
                     )
                 asked += 1
     return asked

@@ -105,9 +105,8 @@ def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
             went = f" -> {line.outcome}" if line.outcome else ""
             stuck.append(f"  line {line.number}: {line.who} {line.action} {dict(line.params)}{went}")
     where = next(iter(verdict.enabled.values()), "?")
-    return f"{verdict.explained} lines are explained; the coordinator is at {where!r}, and no step of it is\n" + (
-        "\n".join(stuck)
-    )
+    listed = "\n".join(stuck)
+    return f"{verdict.explained} lines are explained; at {where!r}, no step of the model is\n{listed}"
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:

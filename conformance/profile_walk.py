@@ -145,8 +145,8 @@ class ProfileWalks:
 
     def shape(self, state: State) -> Hashable:
         """Where the coordinator stands, and what it believes."""
-        keys = ("pc", "dirty", "renewal", "build")
-        return tuple(str(state[key]) for key in keys) + (bool(state["current"]), bool(state["served"]))
+        told = [str(state[key]) for key in ("pc", "dirty", "renewal", "build")]
+        return (*told, bool(state["current"]), bool(state["served"]))
 
 
 class Walks(engine.Walks):
