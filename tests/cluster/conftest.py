@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.cluster import Capability, probe
+from tests.e2e.campaign import Place, placed
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +19,12 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> Capability:
 @pytest.fixture
 def shared(probed: Capability) -> Path:
     return Path(probed.root)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with placed(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -147,7 +147,7 @@ def test_a_lock_that_excludes_nobody_is_found(tmp_path: Path, monkeypatch: pytes
 def test_a_lock_that_is_never_released_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[FileLock] = []
     release = FileLock.release
-    monkeypatch.setattr(FileLock, "release", kept.append)
+    monkeypatch.setattr(FileLock, "release", lambda lock: kept.append(lock))
     with pytest.raises(ProbeFailed, match="a released lock is refused"):
         probe(tmp_path)
     for lock in kept:

@@ -66,8 +66,12 @@ class Place:
 
     def start(self, *words: str | Path, **environment: str) -> subprocess.Popen[str]:
         """Start ``smtspool words...``; what still runs at the end of the test is killed."""
+        return self.launch([COMMAND, *map(str, words)], **environment)
+
+    def launch(self, command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
+        """Start any command in this place, as :meth:`start` does."""
         child = subprocess.Popen(
-            [COMMAND, *map(str, words)],
+            command,
             cwd=self.folder,
             env=self.environment(**environment),
             stdout=subprocess.PIPE,

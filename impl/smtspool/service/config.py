@@ -23,7 +23,7 @@ ENVIRONMENT_PREFIX = "SMTSPOOL_"
 MAX_JOBS = 256
 UINT64 = (1 << 64) - 1
 # Read by the test suite, not settings of the service.
-NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS"})
+NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS", "SMTSPOOL_MOUNTS"})
 
 
 def setting(
