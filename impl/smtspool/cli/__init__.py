@@ -7,7 +7,7 @@
 # isort: off
 from .app import Exit, app
 from .main import main
-from . import solve, campaign, serve, results, upkeep, cluster, trace, demo
+from . import solve, campaign, serve, results, profile, upkeep, cluster, trace, demo
 # isort: on
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "cluster",
     "demo",
     "main",
+    "profile",
     "results",
     "serve",
     "solve",

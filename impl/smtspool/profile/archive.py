@@ -13,7 +13,7 @@ from smtspool.files import Directory, is_temporary, read_stable, write_durable
 from smtspool.profile.artifact import MAX_ARTIFACT_BYTES, Artifact
 from smtspool.profile.candidate import Candidate, Generation, materialise
 from smtspool.profile.runtime import MAX_RUNTIME_BYTES, parse_runtime
-from smtspool.profile.state import MAX_STATE_BYTES
+from smtspool.profile.state import MAX_STATE_BYTES, damage
 
 __all__ = ["RUNTIME", "STATE", "Archive"]
 
@@ -32,6 +32,12 @@ class Archive:
     def read_state(self) -> bytes:
         """The checkpoint file; ``OSError``, ``AdmissionError`` or ``Unstable`` as :func:`read_stable`."""
         return read_stable(self._directory, STATE, MAX_STATE_BYTES)[0]
+
+    def verify_state(self) -> None:
+        """Whether any record of the checkpoint is damaged; raises as :meth:`read_state` if one is."""
+        doubts = damage(self.read_state())
+        if doubts:
+            raise AdmissionError(Reason.SCHEMA, "; ".join(doubts))
 
     def write_state(self, data: bytes) -> None:
         write_durable(self._directory, STATE, data)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
+from smtspool.profile.artifact import MAX_RECORDS
 from smtspool.profile.counters import Counters
 from smtspool.profile.policy import Policy
 from smtspool.profile.record import FEEDBACK, PROFILES, Record, is_context
 from smtspool.profile.strict import load
 
-__all__ = ["MAX_STATE_BYTES", "State", "encode_state", "parse_state"]
+__all__ = ["MAX_STATE_BYTES", "State", "damage", "encode_state", "parse_state"]
 
 MAX_STATE_BYTES = 16 << 20
 _SCHEMA = "symcc-online-value-profile-state-v1"
@@ -67,21 +68,37 @@ def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
 
     A record without a sound row is dropped; that, like a row that is dropped, is a doubt.
     """
-    document = load(data, MAX_STATE_BYTES)
-    if document.get("schema") != _SCHEMA:
-        raise AdmissionError(Reason.SCHEMA, f"the schema is not {_SCHEMA}")
+    document = _load(data)
     doubts = []
-    counters = Counters.of(document)
     if document.get("window") != window:
         doubts.append("it was written with another window")
     if "policy" in document and Policy.of(document["policy"]) != policy:
         doubts.append("it was written under another policy")
-    if not _complete(document, counters):
-        doubts.append("its oldest records did not fit")
     label = document.get("current_artifact_sha256")
     if label != "" and not is_context(label):
         doubts.append("it does not say which artifact was current")
         label = ""
+    records, damaged = _records(document, window)
+    return State(records, str(label), Counters.of(document), (*doubts, *damaged))
+
+
+def damage(data: bytes) -> tuple[str, ...]:
+    """What is wrong with a checkpoint whatever is asked of it today. Raises ``AdmissionError``."""
+    return _records(_load(data), MAX_RECORDS)[1]
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    document = load(data, MAX_STATE_BYTES)
+    if document.get("schema") != _SCHEMA:
+        raise AdmissionError(Reason.SCHEMA, f"the schema is not {_SCHEMA}")
+    return document
+
+
+def _records(document: dict[str, Any], window: int) -> tuple[tuple[Record, ...], tuple[str, ...]]:
+    """The newest records, and why they may not be all of what they were."""
+    doubts = []
+    if not _complete(document):
+        doubts.append("its oldest records did not fit")
     listed = document.get("records")
     if not isinstance(listed, list):
         doubts.append("its records are no list")
@@ -90,7 +107,7 @@ def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
     records = [record for record in map(Record.of, newest) if record is not None]
     if len(records) < len(newest) or not all(map(_whole, records, newest)):
         doubts.append("a record is malformed")
-    return State(tuple(records), str(label), counters, tuple(doubts))
+    return tuple(records), tuple(doubts)
 
 
 def _whole(record: Record, document: Mapping[str, Any]) -> bool:
@@ -99,6 +116,6 @@ def _whole(record: Record, document: Mapping[str, Any]) -> bool:
     return len(record.profiles) == len(rows) and len(record.feedback) == len(reports)
 
 
-def _complete(document: dict[str, Any], counters: Counters) -> bool:
+def _complete(document: dict[str, Any]) -> bool:
     """What it says itself; before it did, whether it was ever truncated."""
-    return document.get("records_complete", not counters.checkpoint_truncations) is True
+    return document.get("records_complete", not Counters.of(document).checkpoint_truncations) is True

@@ -7,6 +7,7 @@ from .logs import log_to_stderr, plain
 from .masters import MasteredService
 from .metrics import exposed
 from .oneshot import Solved, check, solve_scripts
+from .profiles import Domain, ProfileReport, profile_report, verify_profile
 from .publisher import export_inputs
 from .service import Service
 from .signals import collected_signals, leave_if_unwinding, run_until_signalled
@@ -15,7 +16,9 @@ from .trace import traced
 
 __all__ = [
     "Campaign",
+    "Domain",
     "MasteredService",
+    "ProfileReport",
     "Service",
     "Settings",
     "Snapshot",
@@ -30,10 +33,12 @@ __all__ = [
     "load",
     "log_to_stderr",
     "plain",
+    "profile_report",
     "run_demo",
     "run_until_signalled",
     "screen",
     "snapshot",
     "solve_scripts",
     "traced",
+    "verify_profile",
 ]
