@@ -34,6 +34,7 @@ def scraped(port: int) -> dict[tuple[str, str], float]:
 def test_counters_gauges_and_failing_loops_are_served(campaign: Campaign, store: Store) -> None:
     store.ingest([query(1)])
     store.bump({"wins.z3": 3})
+    store.put("profiles", {"dirty": True, "current_profiles": 3, "current_version": "c", "doubts": []})
     health = Health()
     health.failed("admission", OSError("disk full"))
     health.failed("admission", OSError("disk full"))
@@ -43,6 +44,9 @@ def test_counters_gauges_and_failing_loops_are_served(campaign: Campaign, store:
     assert found["smtspool_now", "queries.pending"] == 1
     assert found["smtspool_events_total", "wins.z3"] == 3
     assert found["smtspool_failing", "admission"] == 2
+    assert found["smtspool_profile", "current_profiles"] == 3
+    assert found["smtspool_profile", "dirty"] == 1
+    assert ("smtspool_profile", "doubts") not in found
 
 
 def test_afterwards_nobody_listens(campaign: Campaign) -> None:

@@ -8,8 +8,11 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from smtspool.files import Directory
+from smtspool.profile import Coordinator
 from smtspool.query import Answer, Status
 from smtspool.service import Campaign, Snapshot, screen, snapshot
+from smtspool.service.profiling import KNOWLEDGE
 from smtspool.store import Store
 from tests.service.support import equation, query, submit
 
@@ -51,6 +54,21 @@ def test_the_screen_names_the_trouble_there_is(campaign: Campaign, store: Store)
     before = snapshot(campaign, store)
     text = shown(replace(before, counters=before.counters | {"disagreements": 2}))
     assert "2" in line(text, "disagreements") and "stale" not in text
+
+
+def test_the_screen_shows_what_was_learnt_once_something_was(campaign: Campaign, store: Store) -> None:
+    assert "domains" not in shown(snapshot(campaign, store))
+    with Directory.open(campaign.profile, create=True) as directory:
+        told = Coordinator(directory).snapshot().to_json()
+    store.put(KNOWLEDGE, told | {"current_profiles": 3, "recovery_replay_mismatches": 1})
+    store.bump({"probes": 4, "probes.validated": 1, "probes.seconds": 0.01})
+    now = snapshot(campaign, store)
+    text = shown(now)
+    assert "3, not served" in line(text, "domains  ")
+    assert "1 of 4" in line(text, "probes that answered")
+    assert "2.5 ms" in line(text, "mean time per probe")
+    assert "1" in line(text, "replays that did not match")
+    assert json.loads(json.dumps(now.to_json()))["profile"]["current_profiles"] == 3
 
 
 def test_the_screen_shows_rates_between_two_looks(campaign: Campaign, store: Store) -> None:

@@ -1,7 +1,8 @@
 """Prometheus metrics: the store's counters under their own names, read at scrape time.
 
 ``smtspool_events_total{name="wins.z3"}`` and friends, ``smtspool_now{name="queries.pending"}`` for what
-can fall again, and ``smtspool_failing{loop="admission"}``.
+can fall again, ``smtspool_profile{name="current_profiles"}`` for what the coordinator of value profiles last
+said of itself, and ``smtspool_failing{loop="admission"}``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from smtspool.errors import InfrastructureError
 from smtspool.store import Store
 
 from .loops import Health
+from .profiling import KNOWLEDGE
 
 __all__ = ["exposed"]
 
@@ -42,6 +44,7 @@ class _StoreCollector(Collector):
         try:
             with self._open_store() as store:
                 counters = store.counters()
+                profile = store.get(KNOWLEDGE)
         except InfrastructureError as error:
             log.warning("metrics: %s", error)
             return
@@ -52,6 +55,11 @@ class _StoreCollector(Collector):
             family.add_metric([name], value)
         yield gauge
         yield counter
+        told = GaugeMetricFamily("smtspool_profile", "Value profiles, as last told", labels=["name"])
+        for name, value in sorted(profile.items() if isinstance(profile, dict) else ()):
+            if isinstance(value, int):  # also true and false
+                told.add_metric([name], value)
+        yield told
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from rich.columns import Columns
 from rich.console import Group, RenderableType
@@ -20,6 +21,7 @@ from smtspool.store import Counts, Store
 
 from .campaign import Campaign
 from .logs import plain
+from .profiling import KNOWLEDGE
 
 __all__ = ["Snapshot", "screen", "snapshot"]
 
@@ -36,6 +38,7 @@ class Snapshot:
     backlog: int
     counts: Counts
     counters: dict[str, int | float]
+    profile: dict[str, Any] | None = None  # of the coordinator that leads, or led last
 
     def to_json(self) -> dict[str, object]:
         return {"schema": STATUS_SCHEMA, **asdict(self)}
@@ -49,7 +52,9 @@ def snapshot(campaign: Campaign, store: Store) -> Snapshot:
     counters = store.counters()
     with Spool.open(campaign.spool) as spool:
         backlog = spool.backlog()
-    return Snapshot(str(campaign.root), time.time(), backlog, Counts.of(counters), counters)
+    told = store.get(KNOWLEDGE)
+    profile = told if isinstance(told, dict) else None
+    return Snapshot(str(campaign.root), time.time(), backlog, Counts.of(counters), counters, profile)
 
 
 def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
@@ -58,6 +63,7 @@ def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
         Group(
             Columns([_progress(now, before), _answers(now)], expand=True),
             Columns([_trouble(now), _engines(now)], expand=True),
+            *([] if now.profile is None else [_profile(now, now.profile)]),
         ),
         title=Text(f"smtspool · {plain(now.campaign)}"),
         subtitle=time.strftime("%H:%M:%S", time.localtime(now.taken)),
@@ -146,6 +152,28 @@ def _trouble(now: Snapshot) -> Table:
     }
     rows = [(text, f"{now.counter(name):,.0f}") for text, name in names.items() if now.counter(name)]
     return _rows("trouble", rows or [("none", "")])
+
+
+def _profile(now: Snapshot, profile: dict[str, Any]) -> Table:
+    probes = now.counter("probes")
+    probe_ms = 1e3 * _ratio(now.counter("probes.seconds"), probes)
+    rows = [
+        ("telemetry taken", f"{now.counter('telemetry.accepted'):,.0f}"),
+        ("runs in the window", f"{profile['window_records']:,}"),
+        ("domains", f"{profile['current_profiles']:,}{'' if profile['served'] else ', not served'}"),
+        ("domains suppressed", f"{profile['current_suppressed']:,}"),
+        ("generations", f"{profile['generations_published']:,}"),
+        ("probes that answered", f"{now.counter('probes.validated'):,.0f} of {probes:,.0f}"),
+        ("mean time per probe", f"{probe_ms:,.1f} ms"),
+    ]
+    trouble = {
+        "telemetry rejected": now.counter("telemetry.rejected"),
+        "replays that did not match": profile["recovery_replay_mismatches"],
+        "publications that failed": profile["publication_failures"],
+        "checkpoints that failed": profile["checkpoint_failures"],
+    }
+    rows += [(text, f"{count:,.0f}") for text, count in trouble.items() if count]
+    return _rows("profiles", rows)
 
 
 def _ratio(total: float, count: float) -> float:
