@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from smtspool.query import Limits, parse_envelope
-from smtspool.sample import CONTEXT, PROGRAMS, campaign, execute, telemetry
+from smtspool.sample import CONTEXT, PROGRAMS, campaign, execute, runs, telemetry
 
 from .engine import solve
 
@@ -94,3 +94,12 @@ def test_admission_takes_every_query_and_finds_the_repeats():
     assert [query.witness.input.hex() for query in queries] == [
         envelope["witness"]["input_hex"] for envelope in QUERIES.values()
     ]
+
+
+def test_runs_are_of_places_that_the_queries_come_from():
+    recorded = dict(runs())
+    assert len(recorded) == len(list(runs()))
+    sites = {row[0] for record in recorded.values() for row in record["empirical_value_profiles"]}
+    asked = {e["metadata"]["site"] for e in QUERIES.values() if "operand" in e["metadata"]}
+    assert len(sites & asked) > 30
+    assert {record["empirical_value_profile_context"] for record in recorded.values()} == {CONTEXT}

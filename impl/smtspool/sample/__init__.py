@@ -2,10 +2,10 @@
 
 :data:`PROGRAMS` are the parsers, :func:`campaign` their queries, :func:`flips` the proof by execution that an
 answer takes the other branch, :func:`explore` the search that feeds new inputs back, :func:`telemetry` what
-a run says about the values it compared.
+a run says about the values it compared, :func:`runs` the telemetry of all seeds.
 """
 
-from smtspool.sample.campaign import campaign
+from smtspool.sample.campaign import campaign, runs
 from smtspool.sample.programs import PROGRAMS, Malformed, Program
 from smtspool.sample.symbolic import BV, Branch, Condition, Path, Term, location
 from smtspool.sample.telemetry import telemetry
@@ -29,5 +29,6 @@ __all__ = [
     "explore",
     "flips",
     "location",
+    "runs",
     "telemetry",
 ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from smtspool.sample.programs import PROGRAMS
+from smtspool.sample.telemetry import telemetry
 from smtspool.sample.walk import Envelope, Walk
 
-__all__ = ["campaign"]
+__all__ = ["campaign", "runs"]
 
 HEADER = b"EXIF"  # the same parsers again, behind a header: the same questions about other symbols
+CALIBRATION = 4  # runs of each seed, as a fuzzer begins with
 
 
 def campaign() -> Iterator[tuple[str, Envelope]]:
@@ -25,3 +27,13 @@ def campaign() -> Iterator[tuple[str, Envelope]]:
                 for envelope in walk.queries(header + seed):
                     branch = envelope["metadata"]["branch"]
                     yield f"{program.name}-{len(header)}-{number}-{branch:03}.json", envelope
+
+
+def runs() -> Iterator[tuple[str, dict[str, object]]]:
+    """``(file name, telemetry record)`` of every run of a seed: what a fuzzer would have seen by now."""
+    for program in PROGRAMS.values():
+        for header in (b"", HEADER):
+            for number, seed in enumerate(program.seeds):
+                record = telemetry(program, header + seed, len(header))
+                for run in range(CALIBRATION):
+                    yield f"{program.name}-{len(header)}-{number}-{run}.json", record

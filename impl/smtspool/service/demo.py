@@ -16,17 +16,19 @@ from rich.progress import Progress
 from rich.table import Table
 
 from smtspool.query import Answer, Query, Status, candidate, parse_envelope
-from smtspool.sample import PROGRAMS, Envelope, Flip, campaign, flips
+from smtspool.sample import PROGRAMS, Envelope, Flip, campaign, flips, runs
 from smtspool.spool import Spool
 
 from .campaign import Campaign
 from .config import load
+from .intake import submit_telemetry
 from .service import Service
 
 __all__ = ["run_demo"]
 
 PROGRESS_SECONDS = 0.1
 SHOWN = 3
+PROBES_SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +56,21 @@ def run_demo(directory: Path | None, console: Console) -> bool:
     _print_programs(outcomes, console)
     _print_flips(outcomes, console)
     _print_facts(outcomes, console)
+    _print_probes(outcomes, console)
     return all(_holds(outcome) for outcome in outcomes)
 
 
 def _solve_all(place: Campaign, console: Console) -> list[_Outcome]:
     asked = list(campaign())
+    observed = list(runs())
+    submit_telemetry(place.spool, ((name, json.dumps(record).encode()) for name, record in observed))
     with Spool.open(place.spool) as spool:
         spool.submit_many((name, json.dumps(envelope).encode()) for name, envelope in asked)
     settings, _ = load(place.root)
-    console.print(f"{len(asked)} path constraints of {len(PROGRAMS)} parsers, {settings.jobs} workers")
+    console.print(
+        f"{len(asked)} path constraints and {len(observed)} recorded runs of {len(PROGRAMS)} parsers, "
+        f"{settings.jobs} workers"
+    )
     with Service(place, settings, once=True) as service:
         _watch(service, console)
         with service.open_store() as store:
@@ -151,6 +159,29 @@ def _print_facts(outcomes: list[_Outcome], console: Console) -> None:
             f"race: {one.name}: {answer.status} by {answer.engine} in {answer.elapsed_ms:.0f} ms; "
             f"cancelled: {losers}"
         )
+
+
+def _print_probes(outcomes: list[_Outcome], console: Console) -> None:
+    """What the values that the runs have seen were good for: two of each kind, the deepest."""
+    kinds = {
+        "answered": "answered by a value seen there",
+        "fell back": "no such value fits, so the race decided",
+    }
+    for probed, meaning in kinds.items():
+        ones = [one for one in outcomes if _probed(one.answer) == probed]
+        console.print(f"probes: {len(ones)} {meaning}")
+        for one in sorted(ones, key=lambda one: -len(one.query.prefix))[:PROBES_SHOWN]:
+            effect = "" if one.flip is None else f", {one.flip.before} → {one.flip.after}"
+            site = "" if one.flip is None else f": {escape(one.flip.source)}{effect}"
+            console.print(f"  {one.name}: {one.answer.status} by {one.answer.engine}{site}")
+
+
+def _probed(answer: Answer) -> str | None:
+    """How the probe of a query went, if it was probed."""
+    for attempt in answer.attempts:
+        if attempt.attempt_id.startswith("probe-"):
+            return "answered" if attempt.status is Status.SAT else "fell back"
+    return None
 
 
 def _holds(outcome: _Outcome) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -21,11 +21,19 @@ from smtspool.files import Directory, FileLock, Identity, Unstable, open_entry, 
 from smtspool.profile import MAX_TELEMETRY_BYTES, parse_telemetry
 from smtspool.spool import DirectoryState, Quarantine, Rejection, is_published
 
-__all__ = ["Intake"]
+__all__ = ["Intake", "submit_telemetry"]
 
 FOLDER = "telemetry"
 REJECTED = "rejected-telemetry"
 LOCK = ".ingest.lock"
+
+
+def submit_telemetry(spool: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Publish telemetry files, durably together; one of a name that is taken replaces it."""
+    with Directory.open(spool) as root, root.child(FOLDER, create=True) as incoming:
+        for name, data in files:
+            write_durable(incoming, name, data, sync=False)
+        incoming.sync()
 
 
 class Intake:
@@ -82,7 +90,13 @@ class Intake:
         self.accepted += 1
 
     def _reject(self, bad: Rejection, quarantine: Quarantine) -> None:
-        kept = quarantine.write_sidecar(bad, self._wall())
+        sidecar = quarantine.draft_sidecar(bad, self._wall())
+        try:
+            sidecar.sync()
+            kept = quarantine.write_sidecar(bad, sidecar)
+        except BaseException:
+            sidecar.discard()
+            raise
         self._rejected.sync()
         if not self._is_still(bad.name, bad.identity):
             quarantine.drop_sidecar(kept)
