@@ -17,6 +17,8 @@ from smtspool.errors import ConfigError
 from tests.cluster.launch import PROGRAM, Rank, run
 from tests.e2e.campaign import COMMAND, Place
 
+pytestmark = pytest.mark.slow
+
 FAULTY = (sys.executable, PROGRAM)
 # A deadline that no test waits for: what fails must fail long before it.
 LONG = "600"
