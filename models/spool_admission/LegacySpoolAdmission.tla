@@ -103,4 +103,17 @@ MoveFirstSpec == LegacyInit /\ [][MoveFirstNext]_legacyVars
 SidecarLastNext == Counted /\ (Producers \/ (Free /\ \E c \in Consumers :
     OtherSteps(c) \/ VerifyThen(c, "sidecar", "move") \/ (Commit(c) /\ Label("Commit", c))))
 SidecarLastSpec == LegacyInit /\ [][SidecarLastNext]_legacyVars
+
+-----------------------------------------------------------------------------
+(* A scan that finds the lock busy is not silent: it takes the file that   *)
+(* it sees for one that it could not read, and says so.                    *)
+
+BusyComplains(c) ==
+    /\ pc[c] = "idle" /\ holder # Nobody
+    /\ \E f \in Files : "incoming" \in where[f] /\ sidecar' = [sidecar EXCEPT ![f] = "misfits"]
+    /\ act' = [name |-> "TryLock", consumer |-> c, outcome |-> "Busy"]
+    /\ UNCHANGED <<where, content, rows, lockfile, holder, pc, todo, batch, stale>>
+AcquireTold(c) == Acquire(c) /\ act' = [name |-> "TryLock", consumer |-> c, outcome |-> "Acquire"]
+BusyComplainsNext == Counted /\ (Producers \/ (Free /\ \E c \in Consumers : AcquireTold(c) \/ BusyComplains(c)))
+BusyComplainsSpec == LegacyInit /\ [][BusyComplainsNext]_legacyVars
 =============================================================================
