@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
@@ -15,8 +17,11 @@ from conformance.engine.replay import Divergence, Replay
 from conformance.profile import MODULE, Bounds, ProfileAdapter
 from conformance.profile_mutants import MUTANTS, SHOWS_IN
 from conformance.profile_oracle import ANSWERS, DOMAINS, check_answers, check_domains
+from conformance.profile_stress import BOUNDS as STRESS_BOUNDS
+from conformance.profile_stress import stress
 from conformance.profile_trace import check, explain
-from conformance.profile_walk import BOUNDS, walk
+from conformance.profile_walk import BOUNDS as WALK_BOUNDS
+from conformance.profile_walk import walk
 from conformance.report import Figures, Kill, Report
 
 __all__ = ["ENTRY", "GRAPHS", "drive_all", "hunt", "replay", "run"]
@@ -94,8 +99,11 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     with Nursery(ENTRY) as nursery:
         walks = walk(nursery, walks=30, steps=60, fresh=True)
     say(f"profile: {walks.steps} random steps, {len(walks.transitions)} transitions: {dict(walks.counts)}")
-    for lines, verdict in zip(walks.recordings, check(walks.recordings, BOUNDS), strict=True):
-        if not verdict.accepted:
-            raise Divergence(f"profile: {explain(lines, verdict)}", "trace")
-    seconds = time.monotonic() - started
-    return Report("profile", figures, walks.steps, len(walks.recordings), tuple(kills), seconds)
+    with TemporaryDirectory(prefix="stress-") as folder:
+        free = [stress(Path(folder), int.from_bytes(os.urandom(2)), kills=6)]
+    for recordings, bounds in ((walks.recordings, WALK_BOUNDS), (free, STRESS_BOUNDS)):
+        for lines, verdict in zip(recordings, check(recordings, bounds), strict=True):
+            if not verdict.accepted:
+                raise Divergence(f"profile: {explain(lines, verdict)}", "trace")
+    traces, seconds = len(walks.recordings) + len(free), time.monotonic() - started
+    return Report("profile", figures, walks.steps, traces, tuple(kills), seconds)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance import cancellation_run
+from conformance import cancellation_run, profile_run
 from conformance.cancellation import Helpers
 from conformance.cancellation_walk import CancellationWalks
 from conformance.engine.gates import Nursery
@@ -17,6 +17,7 @@ from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
 from conformance.engine.walk import repeat
+from conformance.profile_walk import ProfileWalks
 from conformance.report import Figures, Kill, Report
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
@@ -28,9 +29,12 @@ from conformance.spool_walk import SpoolWalks, walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
-NAMES = ("spool", "cancellation")
+NAMES = ("spool", "cancellation", "profile")
 # What `--path` is about, where a protocol has several graphs.
-PATHS = tuple(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS)
+PATHS = (
+    *(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS),
+    *(f"profile/{graph}" for graph in profile_run.GRAPHS),
+)
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
 ENTRY = "conformance.spool:consume"
@@ -41,8 +45,13 @@ _HUNT_TOURS = 40
 @contextmanager
 def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0) -> Iterator[Replay]:
     """The committed graph of a protocol and fresh systems of today's code, or of a mutant of it."""
+    protocol, _, graph = name.partition("/")
+    if protocol == "profile":
+        with profile_run.replay(graph, mutant, patience_s=patience_s) as driven:
+            yield driven
+        return
     if name in PATHS:
-        with cancellation_run.replay(name.partition("/")[2], patience_s=patience_s) as driven:
+        with cancellation_run.replay(graph, patience_s=patience_s) as driven:
             yield driven
         return
     assert name == "spool"
@@ -55,6 +64,10 @@ def repeat_walk(name: str, variant: int, path: str) -> None:
     if name == "cancellation":
         with Helpers() as helpers:
             repeat(CancellationWalks(helpers), variant, path)
+        return
+    if name == "profile":
+        with Nursery(profile_run.ENTRY) as nursery:
+            repeat(ProfileWalks(nursery), variant, path)
         return
     with Nursery(ENTRY) as nursery:
         repeat(SpoolWalks(nursery), variant, path)
@@ -76,6 +89,8 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
     """Everything that a protocol requires. Raises :class:`Divergence` when code and model differ."""
     if name == "cancellation":
         return cancellation_run.run(say=say, workers=os.cpu_count() or 1)
+    if name == "profile":
+        return profile_run.run(say=say, workers=os.cpu_count() or 1)
     started = time.monotonic()
     with replay(name) as whole:
         drive = whole.run(workers=os.cpu_count() or 1)
