@@ -98,8 +98,8 @@ MUTANTS = (
         (
             Substitution(
                 _QUARANTINE,
-                "write_durable(self._rejected, name + ERROR, data, replace=False, sync=False)",
-                "write_durable(self._rejected, rejection.name + ERROR, data, sync=False)",
+                "draft.publish(name + ERROR, replace=False)",
+                "draft.publish(rejection.name + ERROR)",
             ),
         ),
     ),
@@ -139,14 +139,14 @@ MUTANTS = (
         (
             Substitution(
                 _ADMISSION,
-                "kept = {file.name: self._write_sidecar(file) for",
-                "kept = {file.name: file.name for",
+                "kept = self._write_sidecars([file for file in batch if isinstance(file, Rejection)])",
+                "kept = {file.name: file.name for file in batch if isinstance(file, Rejection)}",
             ),
             Substitution(
                 _ADMISSION,
                 "                    step.outcome = self._reject(file, kept[file.name])\n",
                 "                    step.outcome = self._reject(file, kept[file.name])\n"
-                "                    self._write_sidecar(file)\n",
+                "                    self._write_sidecars([file])\n",
             ),
         ),
     ),

@@ -20,6 +20,7 @@ from conformance.engine.gates import At, Participant
 from conformance.engine.module import variables
 from conformance.engine.values import Value, function
 from conformance.spool_producer import CONTENTS, FOLDERS, GOOD, IDENTITY, LOCK, SUFFIX, Producer, identity
+from smtspool.files import is_temporary
 from smtspool.query import parse_file
 
 __all__ = ["MODULE", "NOBODY", "NOTHING", "TORN", "VARIABLES", "Pass", "Projection", "Read"]
@@ -94,6 +95,8 @@ class Projection:
         for folder in FOLDERS:
             for entry in os.listdir(f"{self.spool}/{folder}"):
                 path = f"{folder}/{entry}"
+                if folder == "rejected" and is_temporary(entry):
+                    continue  # a sidecar before it is written, which nobody looks at
                 if path in self._past:
                     if identity(f"{self.spool}/{path}") != self._past[path]:
                         self._homes[f"{path} is overwritten"] = [path]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from smtspool.actions import action
 from smtspool.errors import AdmissionError, Reason
-from smtspool.files import Directory, Entry, Identity, Unstable, open_entry
+from smtspool.files import Directory, Draft, Entry, Identity, Unstable, open_entry, sync_drafts
 from smtspool.query import Limits, Query, parse_file
 from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
@@ -134,9 +134,7 @@ class Admission:
         good = [file for file in batch if isinstance(file, Admissible)]
         if good:
             self._store(good)
-        kept = {file.name: self._write_sidecar(file) for file in batch if isinstance(file, Rejection)}
-        if kept:
-            self._rejected.sync()
+        kept = self._write_sidecars([file for file in batch if isinstance(file, Rejection)])
         for file in batch:
             with action("Move", consumer=self._consumer, file=file.name) as step:
                 if isinstance(file, Admissible):
@@ -157,9 +155,23 @@ class Admission:
         self.tally.replayed += len(queries) - created
         self.tally.latency.extend(max(0.0, now - file.identity.mtime_ns / 1e9) for file in good)
 
-    def _write_sidecar(self, rejection: Rejection) -> str:
-        with action("WriteSidecar", consumer=self._consumer, file=rejection.name):
-            return self._quarantine.write_sidecar(rejection, self._wall())
+    def _write_sidecars(self, bad: Sequence[Rejection]) -> dict[str, str]:
+        """File to the name that its sidecar keeps; all of them are durable."""
+        kept: dict[str, str] = {}
+        drafts: list[Draft] = []
+        try:
+            for rejection in bad:
+                drafts.append(self._quarantine.draft_sidecar(rejection, self._wall()))
+            sync_drafts(drafts)
+            for rejection, draft in zip(bad, drafts, strict=True):
+                with action("WriteSidecar", consumer=self._consumer, file=rejection.name):
+                    kept[rejection.name] = self._quarantine.write_sidecar(rejection, draft)
+        finally:
+            for draft in drafts[len(kept) :]:
+                draft.discard()
+        if kept:
+            self._rejected.sync()
+        return kept
 
     def _accept(self, file: Admissible) -> Fate:
         names = free_names(file.name, self._accepted.name_max)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.files import Directory, Identity, Unstable, is_temporary, read_stable, write_durable
+from smtspool.files import Directory, Draft, Identity, Unstable, is_temporary, read_stable
 from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
 
@@ -104,22 +104,25 @@ class Quarantine:
         except (FileNotFoundError, ValueError):  # ValueError: a forged name with a NUL in it
             return False
 
-    def write_sidecar(self, rejection: Rejection, now: float) -> str:
-        """Write the sidecar and return the name it keeps in ``rejected/``; durable after ``rejected.sync()``.
+    def draft_sidecar(self, rejection: Rejection, now: float) -> Draft:
+        """The sidecar, not yet seen by anybody, nor durable."""
+        return Draft.write(self._rejected, rejection.sidecar(now))
+
+    def write_sidecar(self, rejection: Rejection, draft: Draft) -> str:
+        """Publish the sidecar; returns the name it keeps in ``rejected/``. Durable after ``rejected.sync()``.
 
         A leftover is completed: same name, today's verdict. A taken name gives file and sidecar one fresh
         suffix, so neither overwrites anything nor loses its partner.
         """
-        data = rejection.sidecar(now)
         kept = self._leftovers.get(rejection.name)
         if kept is not None:
-            write_durable(self._rejected, kept + ERROR, data, sync=False)
+            draft.publish(kept + ERROR)
             return kept
         for name in quarantine_names(rejection.name, self._rejected.name_max):
             if self._rejected.exists(name):
                 continue
             with suppress(FileExistsError):
-                write_durable(self._rejected, name + ERROR, data, replace=False, sync=False)
+                draft.publish(name + ERROR, replace=False)
                 return name
         raise FileExistsError(f"no free name for {rejection.name!r} in {self._rejected.path}")
 
