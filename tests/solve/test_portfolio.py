@@ -81,6 +81,14 @@ def test_the_next_engine_joins_after_the_delay_and_its_answer_cancels_the_first(
     assert portfolio.solve(query(7), timeout_s=10).status is Status.UNSAT, "both start over"
 
 
+@pytest.mark.parametrize(("mode", "generation"), [(Hedge.FIXED, 2), (Hedge.TOGETHER, 1)])
+def test_who_joins_a_running_engine_yields_to_it(racing: Race, mode: Hedge, generation: int) -> None:
+    portfolio = racing(policy=mode, bitwuzla="hang", z3="unsat")
+    assert portfolio.solve(QUERY, timeout_s=10).engine == "z3"
+    again = by_engine(portfolio.solve(query(7), timeout_s=10))["z3"]
+    assert again.generation == generation, "one that yielded is not used again"
+
+
 def test_an_engine_that_gives_up_is_followed_at_once(racing: Race) -> None:
     portfolio = racing(policy=Hedge.FIXED, bitwuzla="unknown", z3="unsat")
     portfolio.policy.floor_s = portfolio.policy.hard_s = 60.0

@@ -75,6 +75,7 @@ class _Runner:
     solver: PersistentSolver
     attempt_id: str
     started: float
+    yielding: bool  # it joined later, and has only the CPU time that nobody else wants
     finding: _Finding | None = None
     trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
     told: CancelReason | None = None
@@ -217,7 +218,8 @@ class Race:
             next_start = now = self.clock()  # that engine has had its say and it was not enough
 
     def _start(self, engine: str, now: float) -> None:
-        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", now)
+        joining = bool(self._running) and self.plan.delay_s > 0
+        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", now, joining)
         with action("Submit", **self._who(runner)):
             future = self.pool.submit(self._attempt, runner)
             self._running[future] = runner
@@ -231,6 +233,7 @@ class Race:
             attempt_id=runner.attempt_id,
             deadline=self.cutoff,
             timeout_ms=max(1, int((self.limit - self.clock()) * 1e3)),
+            yielding=runner.yielding,
             cancellation=self.over,
             decided=runner.settle,
         )
