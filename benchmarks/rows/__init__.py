@@ -34,5 +34,7 @@ ROWS = {
     "hard": Benchmark("hard", "hard mixed queries against the best engine of each"),
     "cancellation": Benchmark("cancellation", "how fast a race returns, and what it leaves behind"),
     "queue": Benchmark("queue", "claim, complete and status on a full store against a small one"),
+    "profile": Benchmark("profile", "value profiles: recovery by replay, and what probes gain and cost"),
+    "qualification": Benchmark("qualification", "proving locks between masters, against bare MPI messages"),
     "actions": Benchmark("actions", "a protocol step that nobody observes"),
 }

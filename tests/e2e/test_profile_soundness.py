@@ -91,6 +91,9 @@ def assert_unchanged(portfolio: Portfolio, query: Query, known: Answer, ends: Co
         except AdmissionError:
             ends["refused"] += 1
             continue
+        if restricted is None:
+            ends[ProbeEnd.REJECTED] += 1
+            continue
         probe = portfolio.probe(query, restricted, timeout_s=PROBE_S)
         ends[probe.end] += 1
         assert_harmless(portfolio, query, known, probe)

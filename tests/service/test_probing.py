@@ -28,13 +28,14 @@ def portfolio() -> Iterator[Portfolio]:
         yield running
 
 
-def below(limit: int, **origin: object) -> Query:
-    """Is there a byte below ``limit``?"""
+def below(limit: int, but: int | None = None, **origin: object) -> Query:
+    """Is there a byte below ``limit``, which is not ``but``?"""
     return parse_envelope(
         {
             "schema": "smtspool-query-v1",
             "logic": "QF_BV",
             "declarations": ["(declare-const x (_ BitVec 8))"],
+            "prefix": [] if but is None else [f"(distinct x (_ bv{but} 8))"],
             "target": f"(bvult x (_ bv{limit} 8))",
             "metadata": {**ORIGIN, **origin},
         }
@@ -82,8 +83,15 @@ def test_a_query_from_a_place_with_a_domain_is_probed(bench: Bench) -> None:
     assert bench.rows() == [[7, 8, [3, 5], 1, 0, 1, 1, 1, 0, 0, 0]]
 
 
+def test_a_domain_of_which_nothing_fits_costs_no_engine(bench: Bench) -> None:
+    assert bench.end(below(2)) is ProbeEnd.REJECTED
+    [document] = bench.prober.take()
+    assert document["empirical_domain_feedback"] == [[7, 8, [3, 5], 1, 1, 0, 0, 0, 0, 0, 0, 0]]
+    assert document["empirical_domain_unsat_fallbacks"] == 1
+
+
 def test_a_domain_without_a_model_leaves_the_query_open(bench: Bench) -> None:
-    assert bench.end(below(2)) is ProbeEnd.UNSAT
+    assert bench.end(below(5, but=3)) is ProbeEnd.UNSAT
     assert bench.rows() == [[7, 8, [3, 5], 1, 0, 1, 0, 0, 0, 1, 0]]
 
 
@@ -131,7 +139,7 @@ def test_nothing_served_is_nothing_probed(bench: Bench) -> None:
 def test_a_new_generation_replaces_the_old_one(bench: Bench) -> None:
     assert bench.end(below(4)) is ProbeEnd.VALIDATED
     bench.served = generation(9)
-    assert bench.end(below(4)) is ProbeEnd.UNSAT
+    assert bench.end(below(4)) is ProbeEnd.REJECTED
     bench.served = generation(9, site=8)
     assert bench.end(below(4)) is None
     assert [row[2] for row in bench.rows()] == [[3, 5], [9]]
@@ -161,8 +169,8 @@ def test_a_probe_that_was_called_off_says_nothing_about_the_domain(bench: Bench)
 
 def test_what_is_reported_keeps_the_laws_whoever_probed_at_the_same_time(bench: Bench) -> None:
     def work() -> None:
-        for limit in (2, 4, 6, 2):
-            bench.end(below(limit))
+        for limit, but in ((2, None), (4, None), (6, None), (5, 3)):
+            bench.end(below(limit, but))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -174,7 +182,8 @@ def test_what_is_reported_keeps_the_laws_whoever_probed_at_the_same_time(bench: 
     assert record is not None
     [row] = record.feedback
     assert row.found.lawful
-    assert (row.found.attempts, row.found.validated, row.found.solver_unsat) == (16, 8, 8)
+    assert row.found[:3] == (16, 4, 12)
+    assert (row.found.validated, row.found.solver_unsat) == (8, 4)
     assert row.found.solver_time_us > 0
     assert document["empirical_domain_attempts"] == 16
     assert document["empirical_domain_unsat_fallbacks"] == 8

@@ -42,13 +42,14 @@ def waiting(campaign: Campaign) -> list[str]:
     return sorted(name for name in os.listdir(campaign.spool / "telemetry") if not name.startswith("."))
 
 
-def below(limit: int, *, site: int = 7, operand: str = "x") -> dict[str, Any]:
+def below(limit: int, *, but: int | None = None, site: int = 7) -> dict[str, Any]:
     return {
         "schema": "smtspool-query-v1",
         "logic": "QF_BV",
         "declarations": ["(declare-const x (_ BitVec 8))"],
+        "prefix": [] if but is None else [f"(distinct x (_ bv{but} 8))"],
         "target": f"(bvult x (_ bv{limit} 8))",
-        "metadata": {"context": CONTEXT, "site": site, "bits": 8, "operand": operand},
+        "metadata": {"context": CONTEXT, "site": site, "bits": 8, "operand": "x"},
     }
 
 
@@ -157,9 +158,9 @@ def test_the_store_knows_how_it_is(campaign: Campaign, store: Store, start: Call
 # -- feedback ---------------------------------------------------------------------------------------------
 
 
-def probe(profiling: Profiling, portfolio: Portfolio, limit: int) -> None:
+def probe(profiling: Profiling, portfolio: Portfolio, limit: int, but: int | None = None) -> None:
 
-    query: Query = parse_envelope(below(limit))
+    query: Query = parse_envelope(below(limit, but=but))
     assert profiling.prober.probe(portfolio, query, 10.0, Cancellation()) is not None
 
 
@@ -183,12 +184,13 @@ def test_feedback_travels_with_the_next_telemetry_of_its_program(
     profiling.begin()
     probe(profiling, portfolio, 4)
     probe(profiling, portfolio, 2)
+    probe(profiling, portfolio, 5, but=3)
     submit(campaign, "two", telemetry(3))
     profiling.step()
     [first, second] = records(campaign)
     assert first["empirical_domain_feedback"] == []
     [row] = second["empirical_domain_feedback"]
-    assert row[:11] == [7, 8, [3], 2, 0, 2, 1, 1, 0, 1, 0]
+    assert row[:11] == [7, 8, [3], 3, 1, 2, 1, 1, 0, 1, 0]
 
 
 def test_feedback_without_telemetry_is_a_record_of_its_own_after_a_while(
@@ -276,21 +278,25 @@ def serve_once(campaign: Campaign, *queries: dict[str, Any]) -> list[Answer]:
 
 def test_a_probe_answers_or_falls_back_and_the_account_says_which(campaign: Campaign) -> None:
     submit(campaign, "one", telemetry(3))
-    hit, fallback, other = serve_once(campaign, below(4), below(2), below(9, site=8))
-    assert (hit.status, fallback.status, other.status) == (Status.SAT,) * 3
+    hit, fallback, rejected, other = serve_once(
+        campaign, below(4), below(5, but=3), below(2), below(9, site=8)
+    )
+    assert {one.status for one in (hit, fallback, rejected, other)} == {Status.SAT}
     assert hit.model is not None
     assert hit.model["x"] in ("#x03", "#b00000011")
     assert hit.verified_by not in (None, hit.engine)
     assert [attempt.attempt_id.split("-")[0] for attempt in hit.attempts] == ["probe"]
     assert [attempt.reason for attempt in fallback.attempts][:1] == ["probe: unsat"]
     assert len(fallback.attempts) >= 2
-    assert all(not attempt.attempt_id.startswith("probe") for attempt in other.attempts)
+    for unprobed in (rejected, other):
+        assert all(not attempt.attempt_id.startswith("probe") for attempt in unprobed.attempts)
 
 
 def test_an_unsat_probe_is_never_an_answer_nor_reused_as_one(campaign: Campaign) -> None:
     """The same form twice, with a domain that has no model: each time the query itself is asked."""
-    submit(campaign, "one", telemetry(200))
-    first, second = serve_once(campaign, below(4), below(4) | {"prefix": ["(bvult x #xf0)"]})
+    submit(campaign, "one", telemetry(3))
+    first, second = serve_once(campaign, below(5, but=3), below(6, but=3))
+    assert [one.attempts[0].reason for one in (first, second)] == ["probe: unsat"] * 2
     assert (first.status, second.status) == (Status.SAT, Status.SAT)
     assert all(attempt.status is not Status.UNSAT for one in (first, second) for attempt in one.attempts)
 

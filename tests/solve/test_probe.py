@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError, ClosedError
-from smtspool.query import Query, Status, parse_smt2
+from smtspool.query import Query, Status, parse_envelope, parse_smt2, to_envelope
 from smtspool.solve import (
     Cancellation,
     CancelReason,
@@ -38,6 +38,12 @@ def query(text: str) -> Query:
 BELOW_TEN = query("(assert (bvult x #x0a))(assert (bvult x y))")
 
 
+def limited(operand: str, bits: int, *values: int) -> Query:
+    restricted = restrict(BELOW_TEN, operand, bits, values)
+    assert restricted is not None
+    return restricted
+
+
 @pytest.fixture
 def scripted() -> Iterator[Portfolios]:
     with ExitStack() as stack:
@@ -62,10 +68,29 @@ def real() -> Iterator[Portfolio]:
 
 def test_a_restricted_query_stands_on_the_whole_query() -> None:
     restricted = restrict(BELOW_TEN, "(bvadd x y)", 8, (1, 2))
+    assert restricted is not None
     assert restricted.levels[:-1] == BELOW_TEN.levels
     assert restricted.symbols == BELOW_TEN.symbols
     assert restricted.target == "(let ((probed (bvadd x y))) (or (= probed (_ bv1 8)) (= probed (_ bv2 8))))"
-    assert restrict(BELOW_TEN, "x", 8, (3,)).target == "(let ((probed x)) (= probed (_ bv3 8)))"
+    assert limited("x", 8, 3).target == "(let ((probed x)) (= probed (_ bv3 8)))"
+    envelope = {**to_envelope(BELOW_TEN), "prefix": [*BELOW_TEN.prefix, BELOW_TEN.target]}
+    read = parse_envelope({**envelope, "target": restricted.target})
+    assert (restricted.id, restricted.levels, restricted.size) == (read.id, read.levels, read.size)
+
+
+def test_what_the_query_has_not_needed_before_is_declared() -> None:
+    one = query("(assert (= x #x01))")
+    restricted = restrict(one, "y", 8, (2,))
+    assert restricted is not None
+    assert restricted.levels[-1].declarations == ("(declare-fun y () (_ BitVec 8))",)
+
+
+def test_values_that_the_target_excludes_are_left_out() -> None:
+    one = query("(assert (bvult x #x0a))")
+    restricted = restrict(one, "x", 8, (9, 10, 11))
+    assert restricted is not None
+    assert restricted.target == "(let ((probed x)) (= probed (_ bv9 8)))"
+    assert restrict(one, "x", 8, (10, 11)) is None
 
 
 @pytest.mark.parametrize(
@@ -83,6 +108,7 @@ def test_no_operand_gets_past_one_assertion(operand: str) -> None:
         restricted = restrict(BELOW_TEN, operand, 8, (1, 2))
     except AdmissionError:
         return
+    assert restricted is not None
     assert restricted.levels[:-1] == BELOW_TEN.levels
     assert restricted.levels[-1].declarations in ((), ("(declare-fun y () (_ BitVec 8))",))
     assert len(restricted.levels) == len(BELOW_TEN.levels) + 1
@@ -92,7 +118,7 @@ def test_no_operand_gets_past_one_assertion(operand: str) -> None:
 
 
 def test_a_model_in_the_domain_is_an_answer_that_another_engine_has_verified(real: Portfolio) -> None:
-    probe = real.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (7,)), timeout_s=10)
+    probe = real.probe(BELOW_TEN, limited("x", 8, 7), timeout_s=10)
     assert probe.end is ProbeEnd.VALIDATED
     answer = probe.answer
     assert answer is not None
@@ -106,7 +132,7 @@ def test_a_model_in_the_domain_is_an_answer_that_another_engine_has_verified(rea
 
 
 def test_no_model_in_the_domain_says_nothing(real: Portfolio) -> None:
-    probe = real.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (200, 201)), timeout_s=10)
+    probe = real.probe(BELOW_TEN, limited("x", 8, 200, 201), timeout_s=10)
     assert (probe.end, probe.answer) == (ProbeEnd.UNSAT, None)
     assert probe.attempt is not None
     assert (probe.attempt.status, probe.attempt.reason) == (Status.UNKNOWN, "probe: unsat")
@@ -117,13 +143,15 @@ def test_no_model_in_the_domain_says_nothing(real: Portfolio) -> None:
 
 def test_a_term_of_another_sort_is_the_probes_trouble_alone(real: Portfolio) -> None:
     for _ in range(3):
-        probe = real.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 32, (7,)), timeout_s=10)
+        probe = real.probe(BELOW_TEN, limited("x", 32, 7), timeout_s=10)
         assert (probe.end, probe.answer) == (ProbeEnd.UNKNOWN, None)
         assert real.solve(BELOW_TEN, timeout_s=10).status is Status.SAT
 
 
 def test_a_probe_of_a_hard_query_keeps_to_its_budget(real: Portfolio) -> None:
-    probe = real.probe(HARD, restrict(HARD, "(bvand p #x00000001)", 32, (1,)), timeout_s=0.05)
+    restricted = restrict(HARD, "(bvand p #x00000001)", 32, (1,))
+    assert restricted is not None
+    probe = real.probe(HARD, restricted, timeout_s=0.05)
     assert (probe.end, probe.answer) == (ProbeEnd.UNKNOWN, None)
     assert probe.solver_us < 5_000_000
 
@@ -144,7 +172,7 @@ def test_whatever_the_engine_does_the_probe_decides_nothing(
     scripted: Portfolios, engine: str, end: ProbeEnd, reason: str | None
 ) -> None:
     portfolio = scripted(bitwuzla=engine, z3="sat")
-    probe = portfolio.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (1,)), timeout_s=0.2)
+    probe = portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=0.2)
     assert (probe.end, probe.answer) == (end, None)
     assert probe.attempt is not None
     assert probe.attempt.status is not Status.UNSAT
@@ -160,14 +188,14 @@ def test_a_model_that_nobody_confirms_is_none(
     scripted: Portfolios, checks: str, verified: bool | None
 ) -> None:
     portfolio = scripted(bitwuzla="sat", z3=f"unsat / {checks}")
-    probe = portfolio.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (1,)), timeout_s=5)
+    probe = portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=5)
     assert (probe.end, probe.answer) == (ProbeEnd.INVALID, None)
     assert probe.attempt is not None
     assert (probe.attempt.status, probe.attempt.verified) == (Status.UNKNOWN, verified)
 
 
 def test_with_a_single_engine_there_is_nobody_to_confirm(scripted: Portfolios) -> None:
-    probe = scripted(bitwuzla="sat").probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (1,)), timeout_s=5)
+    probe = scripted(bitwuzla="sat").probe(BELOW_TEN, limited("x", 8, 1), timeout_s=5)
     assert (probe.end, probe.answer) == (ProbeEnd.INVALID, None)
 
 
@@ -175,7 +203,7 @@ def test_a_cancelled_probe_is_over_at_once(scripted: Portfolios) -> None:
     token = Cancellation()
     token.cancel(CancelReason.LEASE_LOST)
     probe = scripted(bitwuzla="hang", z3="hang").probe(
-        BELOW_TEN, restrict(BELOW_TEN, "x", 8, (1,)), timeout_s=60, cancel=token
+        BELOW_TEN, limited("x", 8, 1), timeout_s=60, cancel=token
     )
     assert (probe.end, probe.answer) == (ProbeEnd.UNKNOWN, None)
 
@@ -184,4 +212,4 @@ def test_a_closed_portfolio_refuses_a_probe(scripted: Portfolios) -> None:
     portfolio = scripted(bitwuzla="sat", z3="sat")
     portfolio.close()
     with pytest.raises(ClosedError):
-        portfolio.probe(BELOW_TEN, restrict(BELOW_TEN, "x", 8, (1,)), timeout_s=5)
+        portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=5)

@@ -7,6 +7,7 @@ Whatever comes from outside is sound or raises :class:`~smtspool.errors.Admissio
 from smtspool.query.answer import Answer, Attempt, Status
 from smtspool.query.codec import decode, decode_form, decode_metadata, encode
 from smtspool.query.envelope import parse_envelope, parse_file, to_envelope
+from smtspool.query.extension import canonical_term, extended
 from smtspool.query.limits import Limits
 from smtspool.query.model import candidate, complete, default_value, definitions, rename_model, script
 from smtspool.query.smtlib import parse_smt2
@@ -23,6 +24,7 @@ __all__ = [
     "Symbol",
     "Witness",
     "candidate",
+    "canonical_term",
     "complete",
     "decode",
     "decode_form",
@@ -30,6 +32,7 @@ __all__ = [
     "default_value",
     "definitions",
     "encode",
+    "extended",
     "parse_envelope",
     "parse_file",
     "parse_smt2",

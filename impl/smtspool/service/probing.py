@@ -31,6 +31,7 @@ SHARES = 10
 # What each end of a probe adds: attempts, rejects, queries, sat, validated, failed, unsat, unknown. The ninth
 # number of a row is the time.
 _COUNTED = {
+    ProbeEnd.REJECTED: (1, 1, 0, 0, 0, 0, 0, 0),
     ProbeEnd.VALIDATED: (1, 0, 1, 1, 1, 0, 0, 0),
     ProbeEnd.INVALID: (1, 0, 1, 1, 0, 1, 0, 0),
     ProbeEnd.UNSAT: (1, 0, 1, 0, 0, 0, 1, 0),
@@ -88,8 +89,11 @@ class Prober:
             log.debug("query %s: its operand cannot be probed: %s", query.id, error)
             self._telemetry.add({"probes.refused": 1})
             return None
-        budget_s = min(self._budget_s, limit_s / SHARES)
-        probe = portfolio.probe(query, restricted, timeout_s=budget_s, cancel=cancel)
+        if restricted is None:
+            probe = Probe(ProbeEnd.REJECTED, None)
+        else:
+            budget_s = min(self._budget_s, limit_s / SHARES)
+            probe = portfolio.probe(query, restricted, timeout_s=budget_s, cancel=cancel)
         if cancel.reason is None:  # what was called off says nothing about the domain
             self._report(domain, probe)
         return probe
@@ -152,13 +156,14 @@ def _key(metadata: Mapping[str, object]) -> Key | None:
 
 
 def _document(context: str, rows: list[tuple[Domain, tuple[int, ...]]]) -> dict[str, Any]:
-    totals = map(sum, zip(*(row for _, row in rows), strict=True))
+    totals = dict(zip(_TOTALS, map(sum, zip(*(row for _, row in rows), strict=True)), strict=True))
+    totals["unsat_fallbacks"] += totals["prefilter_rejects"]  # as its producers count it
     return {
         "schema": 3,
         "empirical_value_profile_context": context,
         "empirical_value_profiles": [],
         "empirical_domain_feedback": [[*domain.key[1:], list(domain.values), *row] for domain, row in rows],
-        **{f"empirical_domain_{name}": total for name, total in zip(_TOTALS, totals, strict=True)},
+        **{f"empirical_domain_{name}": total for name, total in totals.items()},
     }
 
 

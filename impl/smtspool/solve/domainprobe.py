@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Attempt, Query, Status, complete, parse_envelope, to_envelope
+from smtspool.query import Answer, Attempt, Query, Status, canonical_term, complete, extended
 
 from .cancellation import Cancellation
 from .persistent import PersistentSolver
+from .prefilter import fitting
 from .verification import Verdict
 
 __all__ = ["Probe", "ProbeEnd", "probe_domain", "restrict"]
@@ -26,6 +27,7 @@ _BOUND = "probed"
 class ProbeEnd(StrEnum):
     """What a probe came to."""
 
+    REJECTED = "rejected"  # no value can make the target true; no engine was asked
     VALIDATED = "validated"  # a model, and another engine agrees that it is one of the query
     INVALID = "invalid"  # a model that no engine agreed to
     UNSAT = "unsat"  # none within the domain, which decides nothing
@@ -42,20 +44,20 @@ class Probe:
     solver_us: int = 0  # what the engine's check took
 
 
-def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Query:
-    """``query``, and that ``operand``, a term over its symbols, is one of ``values``.
+def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Query | None:
+    """``query``, and that ``operand``, a term over its symbols, is one of ``values``; for engines only.
 
-    All assertions of ``query`` come first, so that what a helper keeps of them serves both. Raises
-    ``AdmissionError`` if ``operand`` is no such term. Its sort is left to the engine.
+    All assertions of ``query`` come first, so that what a helper keeps of them serves both. Values that
+    cannot make the target true are left out; None if all are. Raises ``AdmissionError`` if ``operand`` is no
+    such term. Its sort is left to the engine.
     """
-    envelope = to_envelope(query)
-    term = parse_envelope({**envelope, "prefix": [], "target": operand}).target  # one term, or refused
-    literals = [f"(_ bv{value} {bits})" for value in values]
-    either = " ".join(f"(= {_BOUND} {literal})" for literal in literals)
-    body = f"(or {either})" if len(literals) > 1 else either
-    envelope["prefix"] = [*query.prefix, query.target]
-    envelope["target"] = f"(let (({_BOUND} {term})) {body})"
-    return parse_envelope(envelope)
+    term = canonical_term(query, operand)
+    fit = fitting(query.target, term, bits, values)
+    if not fit:
+        return None
+    either = " ".join(f"(= {_BOUND} (_ bv{value} {bits}))" for value in fit)
+    body = f"(or {either})" if len(fit) > 1 else either
+    return extended(query, f"(let (({_BOUND} {term})) {body})")
 
 
 def probe_domain(
