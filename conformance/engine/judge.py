@@ -42,7 +42,7 @@ _KEYWORDS = (
 )
 _ORIGINAL = "Original"
 _NOTHING = '""'
-_FEW = 16  # so many are not halved any more
+_FEW, _MANY = 16, 64  # so many are not halved any more, so many take long
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,17 +169,18 @@ View == <<{self._view or "act"}, mutant>>
                 f"SPECIFICATION RunSpec\nCONSTANTS{cfg.constants}\n{directives}CONSTRAINT Alive\n"
                 + ("VIEW View\n" if self._view else "")
             )
-            output, failed = self._tlc_says(folder)
+            output, failed = self._tlc_says(folder, quick=len(left) < _MANY)
         for number, what in re.findall(r'^<<"killed", (\d+), "([^"]*)">>$', output, re.MULTILINE):
             self.verdicts[left[int(number)].name] = what
         if failed is not None:
             self.verdicts.setdefault(left[failed].name, EVALUATION)
         return failed is not None
 
-    def _tlc_says(self, folder: Path) -> tuple[str, int | None]:
+    def _tlc_says(self, folder: Path, *, quick: bool) -> tuple[str, int | None]:
         """What was printed, and the mutant in which an evaluation failed."""
         try:
-            result = self._tlc.run(folder / "MutantRun.tla", folder / "MutantRun.cfg", timeout_s=3600.0)
+            run, cfg = folder / "MutantRun.tla", folder / "MutantRun.cfg"
+            result = self._tlc.run(run, cfg, timeout_s=3600.0, quick=quick)
         except TlcError as error:
             found = re.findall(r'^<<"now", (\d+)>>$', error.output, re.MULTILINE)
             if not found or "Finished in" not in error.output:

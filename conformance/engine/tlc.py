@@ -218,11 +218,14 @@ class Tlc:
         libraries: Sequence[Path] = (),
         environment: Mapping[str, str] | None = None,
         heap_mb: int = 1024,
+        quick: bool = True,
     ) -> Result:
-        """Check ``cfg`` on ``module``. ``dump`` is written as dot with action labels. Raises
-        :class:`TlcError` on a timeout, a crash, or a module that does not parse."""
+        """Check ``cfg`` on ``module``. ``dump`` is written as dot with action labels; ``quick`` is for runs
+        of seconds, which end before Java has compiled thoroughly. Raises :class:`TlcError` on a timeout, a
+        crash, or a module that does not parse."""
         with tempfile.TemporaryDirectory(prefix="tlc-") as scratch:
-            command = [str(self.java), "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", f"-Xmx{heap_mb}m"]
+            command = [str(self.java), "-XX:+UseParallelGC", f"-Xmx{heap_mb}m"]
+            command += ["-XX:TieredStopAtLevel=1"] if quick else []
             command += [f"-Djava.io.tmpdir={scratch}"]
             if libraries:
                 command += ["-DTLA-Library=" + os.pathsep.join(str(path.resolve()) for path in libraries)]
