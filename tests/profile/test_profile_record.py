@@ -98,6 +98,24 @@ def test_rows_of_one_key_are_merged() -> None:
     assert (row.found.attempts, row.found.validated) == (2, 1)
 
 
+@settings(deadline=None)
+@given(st.lists(documents(), min_size=1, max_size=4), anything)
+def test_remembered_rows_are_read_as_any_other(given_: list[dict[str, Any]], odd: Any) -> None:
+    known: dict[str, Any] = {}
+    for each in [*given_, *given_]:
+        rows = each["empirical_value_profiles"]
+        hostile = [
+            *rows,
+            *rows[:1],
+            odd,
+            [1, 8, 1, False, [[0, 1]]],
+            [1, 8, 1, 0, [[0, 1]]],
+            [1, 8, 1.0, 0, [[0, 1]]],
+        ]
+        for whole in (each, each | {"empirical_value_profiles": hostile}):
+            assert Record.of(whole, known) == Record.of(whole)
+
+
 def test_a_merge_keeps_sixty_four_values_and_admits_what_it_lost() -> None:
     record = read(saw(*range(40)), saw(*range(30, 70)))
     assert record is not None

@@ -124,11 +124,12 @@ class Record:
     feedback: tuple[FeedbackRow, ...]
 
     @classmethod
-    def of(cls, document: object) -> Record | None:
+    def of(cls, document: object, known: dict[str, ProfileRow | None] | None = None) -> Record | None:
         """Normalise ``document``; None if it is no telemetry or has no row that keeps the laws.
 
         Rows past the first 4,096 profiles and 512 feedback rows are not looked at. Rows of one key are
-        merged, up to a sum that would leave 64 bits.
+        merged, up to a sum that would leave 64 bits. Who reads many records passes the same ``known`` with
+        each: most runs of a program see again what others saw.
         """
         if not isinstance(document, Mapping):
             return None
@@ -138,7 +139,7 @@ class Record:
         reports = document.get(FEEDBACK)
         if not isinstance(reports, list | tuple):
             reports = ()
-        profiles = _merged_profiles(_profiles(islice(rows, MAX_PROFILES)))
+        profiles = _merged_profiles(_profiles(islice(rows, MAX_PROFILES), known))
         feedback = _merged_feedback(_feedback(islice(reports, MAX_FEEDBACK)))
         return cls(context, profiles, feedback) if profiles or feedback else None
 
@@ -175,11 +176,21 @@ def parse_telemetry(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _profiles(rows: Iterable[object]) -> Iterator[ProfileRow]:
+def _profiles(rows: Iterable[object], known: dict[str, ProfileRow | None] | None) -> Iterator[ProfileRow]:
     for row in rows:
-        read = _profile(row)
+        read = _profile(row) if known is None else _remembered(row, known)
         if read is not None:
             yield read
+
+
+def _remembered(row: object, known: dict[str, ProfileRow | None]) -> ProfileRow | None:
+    try:
+        text = repr(row)  # unlike the row itself, it tells 1 from True
+    except RecursionError:
+        return None
+    if text not in known:
+        known[text] = _profile(row)
+    return known[text]
 
 
 def _profile(row: object) -> ProfileRow | None:
@@ -235,7 +246,7 @@ def _report(row: object) -> FeedbackRow | None:
 def _merged_profiles(rows: Iterable[ProfileRow]) -> tuple[ProfileRow, ...]:
     merged: dict[tuple[int, int], ProfileRow] = {}
     for row in rows:
-        key = row[:2]
+        key = row.site, row.bits
         known = merged.get(key)
         merged[key] = row if known is None else _both(known, row)
     return tuple(merged.values())

@@ -11,7 +11,7 @@ from smtspool.errors import AdmissionError, Reason
 from smtspool.profile.artifact import MAX_RECORDS
 from smtspool.profile.counters import Counters
 from smtspool.profile.policy import Policy
-from smtspool.profile.record import FEEDBACK, PROFILES, Record, is_context
+from smtspool.profile.record import FEEDBACK, PROFILES, ProfileRow, Record, is_context
 from smtspool.profile.strict import load
 
 __all__ = ["MAX_STATE_BYTES", "State", "damage", "encode_state", "parse_state"]
@@ -104,7 +104,9 @@ def _records(document: dict[str, Any], window: int) -> tuple[tuple[Record, ...],
         doubts.append("its records are no list")
         listed = []
     newest = listed[-window:]
-    records = [record for record in map(Record.of, newest) if record is not None]
+    rows: dict[str, ProfileRow | None] = {}
+    read = [Record.of(document, rows) for document in newest]
+    records = [record for record in read if record is not None]
     if len(records) < len(newest) or not all(map(_whole, records, newest)):
         doubts.append("a record is malformed")
     return tuple(records), tuple(doubts)
