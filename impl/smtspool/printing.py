@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from smtspool.query import definitions
+from smtspool.query import Query, definitions
 from smtspool.service import Snapshot, Solved, plain
 from smtspool.store import Result
 
-__all__ = ["Results", "document", "progress", "solved", "summary"]
+__all__ = ["Results", "document", "model", "progress", "solved", "summary"]
 
 # Fewer files than this need no progress bar.
 MANY = 10
@@ -32,7 +32,7 @@ def progress(files: list[Path], what: str) -> Iterator[Path]:
     yield from track(files, what, console=console, disable=len(files) < MANY or not console.is_terminal)
 
 
-def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
+def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> None:
     """One answer as a solver prints it, or one refusal; ``several`` puts the file's name in front."""
     if one.answer is None or one.query is None:
         assert one.refusal is not None
@@ -50,11 +50,16 @@ def solved(one: Solved, *, several: bool, model: bool, as_json: bool) -> None:
     print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
     if not answer.status.definite:
         _complain(one.script, answer.reason)
-    if model and answer.model is not None:
-        print("(")
-        for definition in definitions(one.query, answer.model):
-            print(f"  {definition}")
-        print(")")
+    if with_model and answer.model is not None:
+        model(one.query, answer.model)
+
+
+def model(query: Query, values: Mapping[str, str]) -> None:
+    """The model as a solver prints it."""
+    print("(")
+    for definition in definitions(query, values):
+        print(f"  {definition}")
+    print(")", flush=True)
 
 
 def _complain(script: str, what: str | None) -> None:

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import signal
+import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -66,6 +67,36 @@ def test_a_missing_file_submits_nothing(place: Place) -> None:
     refused = place.run("submit", place.root, path, "typo.smt2", place.folder, code=2)
     assert f"no such file: typo.smt2, {place.folder}" in refused.stderr
     assert place.in_spool("incoming") == set()
+
+
+def test_a_file_that_no_spool_would_take_submits_nothing(place: Place) -> None:
+    path = place.file("a.smt2", equation(1))
+    large = place.file("large.smt2", "")
+    os.truncate(large, 1 << 40)  # of nothing but holes
+    place.run("init", place.root)
+    refused = place.run("submit", place.root, path, large, code=2)
+    assert f"nothing is submitted, too large: {large}" in refused.stderr
+    assert place.in_spool("incoming") == set()
+
+
+def test_one_result_is_shown_with_its_model(place: Place) -> None:
+    place.create(("a.smt2", equation(42)), ("b.smt2", equation(1, against=2)))
+    place.run("serve", place.root, "--once")
+    row, *model = place.run("results", place.root, query(42).id[:13]).stdout.splitlines()
+    assert row.split("\t")[:2] == [query(42).id[:16], "sat"]
+    assert model == ["(", "  (define-fun x () (_ BitVec 8) #x2a)", ")"]
+    assert len(place.run("results", place.root, query(1, against=2).id).stdout.splitlines()) == 1
+
+
+def test_a_damaged_answer_does_not_hide_another(place: Place) -> None:
+    place.create(("a.smt2", equation(42)), ("b.smt2", equation(1, against=2)))
+    place.run("serve", place.root, "--once")
+    with sqlite3.connect(place.root / "store" / "index.sqlite3", isolation_level=None) as database:
+        database.execute("UPDATE results SET body = x'00' WHERE status = 'sat'")
+    database.close()
+    shown = place.run("results", place.root, query(1, against=2).id[:13]).stdout
+    assert shown.split("\t")[1] == "unsat"
+    assert "damaged" in place.run("results", place.root, query(42).id[:13], code=74).stderr
 
 
 def test_a_name_twice_gets_a_suffix_and_the_query_is_answered_once(place: Place) -> None:

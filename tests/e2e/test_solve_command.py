@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import signal
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.campaign import COMMAND, Place
-from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, until
+from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, until, witnessed
 
 SLOW = equation(1, name="slow", against=2)
 
@@ -97,6 +99,28 @@ def test_what_cannot_be_read_is_exit_2_and_the_others_are_answered(place: Place,
     done = place.run("solve", name, "good.smt2", code=2)
     assert done.stdout == "good.smt2: sat\n"
     assert f"smtspool: {name}: cannot be read" in done.stderr
+
+
+def test_a_file_over_the_limit_is_refused_unread(place: Place) -> None:
+    large = place.file("large.smt2", "")
+    os.truncate(large, 1 << 40)  # of nothing but holes
+    done = place.run("solve", large, place.file("a.smt2", equation(42)), code=2)
+    assert "over the limit" in done.stderr
+    assert done.stdout == f"{place.folder / 'a.smt2'}: sat\n"
+
+
+@pytest.mark.parametrize("text", [equation(42), json.dumps(witnessed(42))], ids=["script", "envelope"])
+def test_a_dash_is_standard_input(place: Place, text: str) -> None:
+    done = subprocess.run(
+        [COMMAND, "solve", "-"],
+        input=text,
+        env=place.environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "sat\n", "")
 
 
 def test_a_wrong_engine_is_exit_2(place: Place) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +115,8 @@ def test_variables_of_the_test_suite_are_no_settings() -> None:
         ("engines = []", "engines must name at least one engine"),
         ("engines = 'z3'", "engines must be a list of texts"),
         ("engines = [1]", "engines must be a list of texts"),
+        ("engines = ['z4']", "no engine 'z4' is bundled"),
+        ("engines = ['z3', 'z3=z3 -in']", "each engine needs a name of its own: z3, z3"),
         ("confirm_unsat = 1", "confirm_unsat must be true or false"),
         ("jobs = ", "is not valid TOML"),
         ("[jobs]", "jobs must be a whole number"),
@@ -130,6 +134,15 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         load(tmp_path, environment={})
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_file_that_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "smtspool.toml")
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load(tmp_path, environment={})
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "complaint"),
     [
@@ -139,6 +152,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
         ("SMTSPOOL_LEASE_SECONDS", "nan", "lease_seconds must be between"),
         ("SMTSPOOL_CONFIRM_UNSAT", "maybe", "confirm_unsat must be true or false"),
         ("SMTSPOOL_ENGINES", " , ", "at least one engine"),
+        ("SMTSPOOL_ENGINES", "z3,z4", "no engine 'z4' is bundled"),
         ("SMTSPOOL_ORDER", "", "order must be one of"),
     ],
 )

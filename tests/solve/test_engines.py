@@ -141,6 +141,7 @@ def test_text_that_the_engine_refuses_is_an_error_and_costs_no_helper(generation
     broken = "(set-logic QF_BV)\n(assert (= nobody #x00))\n(check-sat)\n"
     reply = generation.exchange(Request(next(_attempts), Op.CHECK, script=broken), soon())
     assert reply.status is Status.ERROR and reply.reason
+    assert not reply.reason.startswith("b'"), "a sentence, not the repr of one"
     (query,) = parse_smt2("(declare-const x Bool)(assert x)(check-sat)")
     assert ask(generation, query).model == {"x": "true"}
 

@@ -75,6 +75,12 @@ def test_results_are_listed_in_the_order_of_completion(store: Store, lease: Leas
     leases = store.claim("w", LEASE_S, 400)
     store.complete([(each, UNSAT) for each in reversed(leases)])
     listed = list(store.results())
+    for result in listed:
+        for length in (1, 7, 20, 63, 64):
+            start = result.query_id[:length]
+            expected = [one for one in listed if one.query_id.startswith(start)]
+            assert list(store.results(prefix=start)) == expected
+    assert list(store.results(prefix="x")) == list(store.results(prefix=listed[0].query_id + "0")) == []
     assert [result.query_id for result in listed] == [each.query.id for each in reversed(leases)]
     assert list(store.results(after=listed[-3].number)) == listed[-2:]
     store.complete([(lease, UNSAT)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smtspool import printing, service
 from smtspool.errors import MisuseError
+from smtspool.query import Limits
 from smtspool.spool import Spool
 
 from .app import Dir, Files, Json, app
@@ -23,6 +24,9 @@ def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
     missing = [str(path) for path in files if not path.is_file()]
     if missing:  # before the first is published: a command with a mistyped name can be given again
         raise MisuseError(f"nothing is submitted, no such file: {', '.join(missing)}")
+    large = [str(path) for path in files if path.stat().st_size > Limits().file]
+    if large:
+        raise MisuseError(f"nothing is submitted, too large: {', '.join(large)}")
     with Spool.open(campaign.spool) as spool:
         contents = ((path.name, path.read_bytes()) for path in printing.progress(files, "submitting"))
         names = spool.submit_many(contents)

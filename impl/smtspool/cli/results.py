@@ -55,21 +55,23 @@ def results(
         Path | None, typer.Option(metavar="FOLDER", help="Only copy all new inputs there, for afl-fuzz -F.")
     ] = None,
 ) -> None:
-    """List the answers of a campaign, or those of QUERY; with --json they have model and attempts."""
+    """List the answers of a campaign, or with their models those of QUERY; --json tells everything."""
     campaign = service.Campaign.open(directory)
     if export is not None:
         print(f"{service.export_inputs(campaign, export)} inputs exported to {export}")
         return
     found = 0
     with Store.open(campaign.store) as store:
-        table = printing.Results(as_json=as_json, endless=follow)
+        table = printing.Results(as_json=as_json, endless=follow or query is not None)
         last = 0
         while True:
-            for result in store.results(last):
+            for result in store.results(last, prefix=query or ""):
                 last = result.number
-                if query is None or result.query_id.startswith(query):
-                    found += 1
-                    table.add(result)
+                found += 1
+                table.add(result)
+                asked = store.query(result.query_id) if query and not as_json else None
+                if asked is not None and result.answer.model is not None:
+                    printing.model(asked, result.answer.model)
             if not follow:
                 break
             time.sleep(FOLLOW_SECONDS)

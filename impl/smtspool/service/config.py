@@ -8,6 +8,7 @@ each value came from, which is what ``smtspool config`` prints.
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from smtspool.errors import ConfigError
+from smtspool.solve import parse_engine
 
 __all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
 
@@ -201,9 +203,15 @@ def _read_toml(directory: Path | None) -> dict[str, Any]:
         return {}
     path = directory / FILE_NAME
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        # Opened without waiting: a FIFO would keep the command for as long as nobody writes to it.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise ConfigError(f"{path} is not a regular file")
+            return tomllib.load(file)
     except FileNotFoundError:
         return {}
+    except IsADirectoryError as error:
+        raise ConfigError(f"{path} is not a regular file") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
@@ -220,9 +228,7 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if kind is float and type(value) is int:
         value = float(value)
     if name == "engines" and isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
-        if not value:
-            raise ConfigError(f"{origin}: engines must name at least one engine")
-        return tuple(value)
+        return _engines(tuple(value), origin)
     if type(value) is not kind:
         wanted = _KIND_NAMES.get(kind, "a list of texts")
         raise ConfigError(f"{origin}: {name} must be {wanted}, not {value!r}")
@@ -233,6 +239,18 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if low is not None and not low <= value <= high:
         raise ConfigError(f"{origin}: {name} must be between {low:g} and {high:g}, not {value!r}")
     return value
+
+
+def _engines(texts: tuple[str, ...], origin: str) -> tuple[str, ...]:
+    if not texts:
+        raise ConfigError(f"{origin}: engines must name at least one engine")
+    try:
+        names = [parse_engine(text).name for text in texts]
+    except ConfigError as error:
+        raise ConfigError(f"{origin}: {error}") from error
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{origin}: each engine needs a name of its own: {', '.join(names)}")
+    return texts
 
 
 _KIND_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

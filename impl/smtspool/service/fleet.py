@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from smtspool.errors import ConfigError, InfrastructureError
+from smtspool.errors import InfrastructureError
 from smtspool.solve import (
     ForkServer,
     Hedge,
@@ -64,8 +64,6 @@ class Fleet:
     def __enter__(self) -> Self:
         specs = [parse_engine(text) for text in self._settings.engines]
         names = [spec.name for spec in specs]
-        if len(set(names)) < len(names):
-            raise ConfigError(f"each engine needs a name of its own: {', '.join(names)}")
         limits = HelperLimits(memory=self._settings.helper_memory_mib * MIB)
         with ExitStack() as stack:
             # All of them first: they import their engines at the same time.

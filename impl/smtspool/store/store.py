@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from .values import Counts, Lease, Order, Publication, Result
 
 __all__ = ["Store"]
 
+ID_DIGITS = 64
+_HEXADECIMAL = re.compile(rf"[0-9a-f]{{0,{ID_DIGITS}}}", re.ASCII)
 # Results read per transaction by `results`, so that a long listing holds no long view.
 RESULTS_CHUNK = 256
 
@@ -190,14 +193,22 @@ class Store:
         number, digest, body, completed = row
         return Result(number, query_id, read_answer(body, digest), completed)
 
-    def results(self, after: int = 0) -> Iterator[Result]:
-        """Results in the order of completion, beginning behind number ``after``."""
+    def results(self, after: int = 0, *, prefix: str = "") -> Iterator[Result]:
+        """Results in the order of completion, beginning behind number ``after``.
+
+        With ``prefix`` those of queries whose id starts with it; no other answer is read. Raises
+        InfrastructureError at a damaged one.
+        """
+        if _HEXADECIMAL.fullmatch(prefix) is None:
+            return
+        lowest, highest = (bytes.fromhex(prefix.ljust(ID_DIGITS, digit)) for digit in "0f")
         while True:
             with self._db.read() as connection:
                 rows = connection.execute(
                     "SELECT r.number, q.id, r.digest, r.body, r.completed FROM results r "
-                    "JOIN queries q ON q.number = r.query WHERE r.number > ? ORDER BY r.number LIMIT ?",
-                    (after, RESULTS_CHUNK),
+                    "JOIN queries q ON q.number = r.query "
+                    "WHERE r.number > ? AND q.id BETWEEN ? AND ? ORDER BY r.number LIMIT ?",
+                    (after, lowest, highest, RESULTS_CHUNK),
                 ).fetchall()
             for row in rows:
                 yield _result(*row)

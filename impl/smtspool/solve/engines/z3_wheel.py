@@ -49,7 +49,7 @@ class Z3Engine(Engine):
             finally:
                 Z3_ast_vector_dec_ref(context, assertions)
         except z3.Z3Exception as error:
-            raise EngineError(str(error)) from error
+            raise _refused(error) from error
         if z3.Z3_L_FALSE in truths:
             return Status.UNSAT
         return Status.SAT if truths == {z3.Z3_L_TRUE} else None
@@ -64,7 +64,7 @@ class Z3Session(TextSession):
         try:
             printed: str = Z3_eval_smtlib2_string(self._context.ref(), commands)
         except z3.Z3Exception as error:
-            raise EngineError(str(error)) from error
+            raise _refused(error) from error
         if printed.startswith("(error"):
             raise EngineError(printed.strip())
         return printed
@@ -74,3 +74,9 @@ class Z3Session(TextSession):
 
     def close(self) -> None:
         self.load("(reset)")
+
+
+def _refused(error: z3.Z3Exception) -> EngineError:
+    """In words: the raw calls raise with bytes."""
+    words = error.value
+    return EngineError(words.decode(errors="replace") if isinstance(words, bytes) else str(words))
