@@ -108,8 +108,10 @@ class Settings:
         0.1, "How much longer than that at most, as a fraction, so that fleets do not meet.", low=0, high=0.5
     )
     probe_ms: int = setting(
-        100, "Longest a query is first tried in the values that its program was seen to compare; 0 is never.",
-        low=0, high=60_000,
+        100,
+        "Longest a query is first tried in the values that its program was seen to compare; 0 is never.",
+        low=0,
+        high=60_000,
     )
     profile_window: int = setting(
         256, "Runs, the newest, from whose telemetry those values are learnt.", low=1, high=10_000
@@ -127,8 +129,10 @@ class Settings:
         8, "Probes of a domain before it may be found not worth probing.", low=1, high=UINT64
     )
     profile_min_validated_ppm: int = setting(
-        125_000, "Answers per million probes below which it is not; 0 keeps every domain.",
-        low=0, high=1_000_000,
+        125_000,
+        "Answers per million probes below which it is not; 0 keeps every domain.",
+        low=0,
+        high=1_000_000,
     )
     profile_min_solver_us: int = setting(
         1_000, "Microseconds that its probes must have taken before it is dropped.", low=0, high=UINT64
