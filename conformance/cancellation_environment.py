@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import select
 import signal
 import socket
@@ -40,13 +41,13 @@ class Clock:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Conditions measure their timeouts with this clock, as the code under test does."""
+        """Conditions and queues measure their timeouts with this clock, as the code under test does."""
         real = threading._time  # type: ignore[attr-defined]
-        threading._time = self  # type: ignore[attr-defined]
+        threading._time = queue.time = self  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            threading._time = real  # type: ignore[attr-defined]
+            threading._time = queue.time = real  # type: ignore[attr-defined]
 
 
 class Helpers:
@@ -70,8 +71,8 @@ class Helpers:
 class Server:
     """The fork server's place: real processes behind real generations."""
 
-    def __init__(self, helpers: Helpers, clock: Clock) -> None:
-        self.spec = EngineSpec("told")
+    def __init__(self, helpers: Helpers, clock: Clock, name: str = "told") -> None:
+        self.spec = EngineSpec(name)
         self.refuses = False
         self.spawned: list[Generation] = []
         self._helpers = helpers

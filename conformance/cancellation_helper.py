@@ -1,8 +1,8 @@
 """Helpers that answer when they are told: ``python cancellation_helper.py FD`` forks one for every packet.
 
 A packet carries three descriptors: the helper's end of its channel, of its error pipe, and of a socket for
-commands. A helper reads a request as a real one does, then obeys commands until it has replied:
-``answer`` and ``error`` are replies, ``noise`` is a line on its error pipe.
+commands. A helper reads a request as a real one does, then obeys commands until it has replied: ``answer``
+(which is sat), ``unsat``, ``unknown`` and ``error`` are replies, ``noise`` is a line on its error pipe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _reply(request: dict[str, Any], status: str) -> bytes:
         "status": status,
         "model": {symbol[0]: "#x01" for symbol in request["symbols"]} if status == "sat" else None,
         "core": None,
-        "reason": None if status == "sat" else "told to",
+        "reason": None if status in ("sat", "unsat") else "told to",
         "elapsed_ms": 0.1,
         "kept_levels": 0,
         "held_levels": 0,
@@ -49,7 +49,7 @@ def _live(channel: socket.socket, errors: int, commands: socket.socket) -> None:
             os.write(errors, b"noise\n")
         if not command:
             return
-        channel.sendall(_reply(request, {"answer": "sat", "error": "error"}[command]))
+        channel.sendall(_reply(request, "sat" if command == "answer" else command))
 
 
 def main(link: socket.socket) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from conformance.cancellation import MODULE, CancellationAdapter, Helpers
@@ -46,11 +46,11 @@ def replay(graph: str, *, patience_s: float = 10.0) -> Iterator[Replay]:
         yield Replay(load(MODULE.with_name(f"{graph}.graph.xz")), adapter)
 
 
-def serve(gate: Gate) -> None:
+def serve(gate: Gate, of: Callable[..., AbstractContextManager[Replay]] = replay) -> None:
     """A process that drives graphs when it is called."""
 
     def drive(graph: str, most_tours: int | None, patience_s: float) -> dict[str, Any]:
-        with replay(graph, patience_s=patience_s) as driven:
+        with of(graph, patience_s=patience_s) as driven:
             try:
                 return {"figures": Figures.of(driven.run(most_tours=most_tours)).to_json()}
             except Divergence as difference:
@@ -76,10 +76,10 @@ def _drive(nursery: Nursery, graph: str, **how: Any) -> Mapping[str, Any]:
     return found
 
 
-def drive_all(*, workers: int) -> Figures:
+def drive_all(*, workers: int, entry: str = ENTRY, graphs: Sequence[str] = tuple(GRAPHS)) -> Figures:
     """Every graph whole. Raises :class:`Divergence` when code and model differ."""
-    with Nursery(ENTRY) as nursery, ThreadPoolExecutor(workers) as pool:
-        every = pool.map(lambda graph: _drive(nursery, graph, most_tours=None, patience_s=10.0), GRAPHS)
+    with Nursery(entry) as nursery, ThreadPoolExecutor(workers) as pool:
+        every = pool.map(lambda graph: _drive(nursery, graph, most_tours=None, patience_s=10.0), graphs)
         total = Figures()
         for found in every:
             if "detector" in found:
@@ -88,14 +88,14 @@ def drive_all(*, workers: int) -> Figures:
     return total
 
 
-def hunt(mutant: Mutant) -> Kill:
+def hunt(mutant: Mutant, *, entry: str = ENTRY, graphs: Sequence[str] = (), tours: int = _HUNT_TOURS) -> Kill:
     """Drive the first tours of each graph through a mutant until something differs."""
     mutant.check()
     started = time.monotonic()
-    graphs = sorted(GRAPHS, key=lambda graph: graph != SHOWS_IN.get(mutant.name, "GraphCancel"))
-    with Nursery(ENTRY, mutant.to_json()) as nursery:
-        for graph in graphs:
-            found = _drive(nursery, graph, most_tours=_HUNT_TOURS, patience_s=2.0)
+    likely = sorted(GRAPHS, key=lambda graph: graph != SHOWS_IN.get(mutant.name, "GraphCancel"))
+    with Nursery(entry, mutant.to_json()) as nursery:
+        for graph in graphs or likely:
+            found = _drive(nursery, graph, most_tours=tours, patience_s=2.0)
             if "detector" in found:
                 spent = time.monotonic() - started
                 return Kill(mutant, found["detector"], found["message"], spent)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance import cancellation_run, profile_run
+from conformance import cancellation_run, profile_run, race_run
 from conformance.cancellation import Helpers
 from conformance.cancellation_walk import CancellationWalks
 from conformance.engine.gates import Nursery
@@ -18,6 +18,7 @@ from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
 from conformance.engine.walk import repeat
 from conformance.profile_walk import ProfileWalks
+from conformance.race_walk import RaceWalks
 from conformance.report import Figures, Kill, Report
 from conformance.spool import SpoolAdapter
 from conformance.spool_mutants import MUTANTS
@@ -29,10 +30,11 @@ from conformance.spool_walk import SpoolWalks, walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
-NAMES = ("spool", "cancellation", "profile")
+NAMES = ("spool", "cancellation", "race", "profile")
 # What `--path` is about, where a protocol has several graphs.
 PATHS = (
     *(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS),
+    *(f"race/{graph}" for graph in race_run.GRAPHS),
     *(f"profile/{graph}" for graph in profile_run.GRAPHS),
 )
 _MODELS = Path(__file__).parent.parent / "models"
@@ -51,7 +53,8 @@ def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0)
             yield driven
         return
     if name in PATHS:
-        with cancellation_run.replay(graph, patience_s=patience_s) as driven:
+        of = race_run.replay if protocol == "race" else cancellation_run.replay
+        with of(graph, patience_s=patience_s) as driven:
             yield driven
         return
     assert name == "spool"
@@ -61,9 +64,9 @@ def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0)
 
 def repeat_walk(name: str, variant: int, path: str) -> None:
     """Take one random walk again, as a failure prints it."""
-    if name == "cancellation":
+    if name in ("cancellation", "race"):
         with Helpers() as helpers:
-            repeat(CancellationWalks(helpers), variant, path)
+            repeat((RaceWalks if name == "race" else CancellationWalks)(helpers), variant, path)
         return
     if name == "profile":
         with Nursery(profile_run.ENTRY) as nursery:
@@ -89,6 +92,8 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
     """Everything that a protocol requires. Raises :class:`Divergence` when code and model differ."""
     if name == "cancellation":
         return cancellation_run.run(say=say, workers=os.cpu_count() or 1)
+    if name == "race":
+        return race_run.run(say=say, workers=os.cpu_count() or 1)
     if name == "profile":
         return profile_run.run(say=say, workers=os.cpu_count() or 1)
     started = time.monotonic()

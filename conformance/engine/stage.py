@@ -4,10 +4,14 @@
 looked at while nobody moves. A *player* is one thread with one call after the other. It stands at a gate, is
 idle, or waits for something that another player or the environment must do; what counts as such a wait is
 told by the caller's ``waits``, from the real state. :meth:`Stage.settle` returns when nobody moves.
+
+A *guest* is a player whose thread is somebody else's, that of a pool for instance. It is expected, comes when
+its thread takes its first step, and is gone when ``waits`` says so.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +21,7 @@ from typing import Any
 
 from .gates import LEDGER, At, GateError, Idle, Passed
 
-__all__ = ["Moving", "Player", "Stage"]
+__all__ = ["Moving", "Player", "Stage", "frames", "innermost"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +31,10 @@ class Moving:
 
 @dataclass(eq=False)
 class Player:
-    """One thread. ``raised`` is the exception that ended its last call."""
+    """One thread. ``raised`` is the exception that ended its last call; a guest has a thread once it came."""
 
     name: str
+    guest: bool = False
     position: At | Idle | Moving = field(default_factory=Idle)
     passed: list[Passed] = field(default_factory=list)
     raised: BaseException | None = None
@@ -41,9 +46,17 @@ class Player:
 class Stage:
     """All players of one system. ``before`` and ``after`` are for the seam of the code under test."""
 
-    def __init__(self, waits: Callable[[Player], bool], *, patience_s: float = 10.0) -> None:
+    def __init__(
+        self,
+        waits: Callable[[Player], bool],
+        *,
+        quiet: Callable[[], bool] = lambda: True,
+        patience_s: float = 10.0,
+    ) -> None:
+        """``quiet`` says that threads which are no players stand still too."""
         self.players: dict[str, Player] = {}
         self._waits = waits
+        self._quiet = quiet
         self._patience_s = patience_s
         self._changed = threading.Condition()  # protects the players and what is below
         self._by_thread: dict[int, Player] = {}
@@ -100,6 +113,26 @@ class Stage:
         self._by_thread[threading.get_ident()] = player
         self._play(player)
 
+    def invite(self, name: str) -> None:
+        """A new guest, idle until it is expected."""
+        self.players[name] = Player(name, guest=True)
+
+    def expect(self, name: str) -> None:
+        """A guest is on its way to its first gate."""
+        with self._changed:
+            self.players[name].position = Moving()
+
+    def receive(self, name: str) -> None:
+        """The guest has come: it is this thread."""
+        with self._changed:
+            player = self.players[name]
+            player.thread = threading.current_thread()
+            self._by_thread[threading.get_ident()] = player
+
+    def owner(self, thread: threading.Thread) -> Player | None:
+        """Whose thread that is now."""
+        return self._by_thread.get(thread.ident or 0)
+
     def call(self, name: str, what: Callable[[], Any]) -> None:
         """Make an idle player call ``what``; it then stands at the first gate, or wherever it comes."""
         player = self.players[name]
@@ -131,13 +164,16 @@ class Stage:
         """Wait until nobody moves; ``moved`` must have come to a gate or an end."""
         deadline = time.monotonic() + self._patience_s
         with self._changed:
-            while not all(self._stands(player, player.name == moved) for player in self.players.values()):
+            while stuck := self._moving(moved):
                 if time.monotonic() > deadline:
-                    stuck = [p.name for p in self.players.values() if not self._stands(p, p.name == moved)]
                     raise GateError(
                         f"{', '.join(stuck)} is blocked: no gate for {self._patience_s:g} s after {after}"
                     )
                 self._changed.wait(0.0005)
+
+    def _moving(self, moved: str | None) -> list[str]:
+        found = [p.name for p in self.players.values() if not self._stands(p, p.name == moved)]
+        return found if found or self._quiet() else ["a thread that is no player"]
 
     def _stands(self, player: Player, must_have_moved: bool) -> bool:
         if isinstance(player.position, Moving):
@@ -151,15 +187,25 @@ class Stage:
             self._changed.notify_all()
         end()
         for player in self.players.values():
+            if player.guest:
+                continue
             assert player.thread is not None
             player.thread.join(self._patience_s)
             if player.thread.is_alive():
                 raise GateError(f"{player.name} does not end")
 
 
+def frames(thread: threading.Thread | None) -> list[FrameType]:
+    """Where a thread is, innermost first; nothing when it has ended, or not begun."""
+    frame = None if thread is None or thread.ident is None else sys._current_frames().get(thread.ident)
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
 def innermost(player: Player) -> FrameType | None:
     """The frame in which a player's thread is now; None when it has ended."""
-    import sys
-
-    assert player.thread is not None and player.thread.ident is not None
-    return sys._current_frames().get(player.thread.ident)
+    assert player.thread is not None
+    return next(iter(frames(player.thread)), None)

@@ -394,7 +394,8 @@ Expire ==
     /\ patience' = (patience /\ race # "settle")
     /\ IF Reads THEN Onward(race, why, Unheard, inbox, FALSE, TRUE, patience')
        ELSE UNCHANGED <<race, why, inbox>>
-    /\ UNCHANGED <<over, ripe, known, told, reason, end, id, poolVars, token, closeVars, endVars>>
+    /\ ripe' = (ripe \/ race' = "call off")
+    /\ UNCHANGED <<over, known, told, reason, end, id, poolVars, token, closeVars, endVars>>
 
 \* The hedge's delay passes.
 Delay ==
@@ -452,7 +453,7 @@ Fairness == FairRace /\ FairParts /\ FairClosing /\ FairDeadline /\ FairPatience
 (* Safety.                                                                 *)
 
 \* RACE-1: OnlyVerified: a race returns sat only with a model that another engine confirmed, and unsat only
-\* if an engine said so and none of those heard has a model that stands.
+\*  if an engine said so and none of those heard has a model that stands.
 OnlyVerified ==
     /\ answer = "sat" => end[winner] = "sat" /\ end[CheckOf[winner]] = "sat" /\ \A s \in known : end[s] # "unsat"
     /\ answer = "unsat" => end[winner] = "unsat" /\ \A s \in known : end[s] = "sat" => Troubled(s)
@@ -462,7 +463,7 @@ VerifiedBeforeDismissal ==
     over /\ why = "lost-race" => Decided(known) \/ known = Solvers
 
 \* RACE-3: LosersAwaited: a race that was not short of patience leaves nothing queued, running, registered or
-\* alive.
+\*  alive.
 LosersAwaited ==
     race = "done" /\ patience =>
         /\ \A c \in Calls : stage[c] \in {"idle", "done"}
@@ -475,7 +476,7 @@ NobodyRunsOn ==
         /\ \A s \in Solvers : future[s] # "queued"
 
 \* RACE-5: RecordedExactly: an attempt is recorded as cancelled exactly if a cancellation reached it before it
-\* settled, or its part before it began.
+\*  settled, or its part before it began.
 RecordedExactly ==
     race = "done" => \A s \in Solvers :
         /\ record[s] \in Reasons => end[s] \in Reasons \cup {"none", "refused"}

@@ -51,6 +51,28 @@ def test_a_loser_that_was_cancelled_before_it_settled_is_recorded_so_wherever_it
         assert (loser.cancelled, loser.cancel_reason) == (True, "lost-race")
 
 
+def test_a_model_that_one_engine_confirms_and_another_refutes_against_an_unsat_is_no_answer() -> None:
+    """Found by a random walk: z3 says unsat, and confirms the model all the same; cvc5 refutes it."""
+    with (
+        ScriptedServer("bitwuzla", "sat") as one,
+        ScriptedServer("z3", "unsat / sat") as other,
+        ScriptedServer("cvc5", "hang / unsat") as third,
+        gates() as seen,
+        Portfolio(
+            [one, other, third], rules=RaceRules(cpus=3, settle_s=10.0), policy=HedgePolicy(Hedge.TOGETHER)
+        ) as portfolio,
+    ):
+        late = seen.at("Unregister", solver="z3")
+        early = seen.at("Exchange", solver="bitwuzla")
+        race = Thread(portfolio.solve, EASY_UNSAT, timeout_s=20)
+        late.reached()
+        early.open()
+        seen.taken("CancelSolver", solver="z3")
+        late.open()
+        answer = race.result()
+    assert (answer.status, answer.disagreement, answer.model) == (Status.UNKNOWN, True, None)
+
+
 def test_attempts_have_ids_of_their_own() -> None:
     with (
         ScriptedServer("bitwuzla", "unknown") as one,

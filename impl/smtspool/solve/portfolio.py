@@ -130,7 +130,9 @@ class Portfolio:
         finally:
             with action("Leave", race=race.name), self._changed:
                 self._races.remove(race)
+                attempts = race.attempts
                 self._changed.notify_all()
+        answer = replace(answer, attempts=attempts)
         self.policy.learn(query, race.times())
         if self._observe is not None:
             self._observe(_summary(answer, plan.delay_s))

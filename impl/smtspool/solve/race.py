@@ -145,23 +145,23 @@ class Race:
     def run(self) -> Answer:
         """Race until an answer is accepted, nobody is left, the time is over, or it is cancelled.
 
-        Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
+        The answer is still without its :attr:`attempts`. Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
         """
         started = self.clock()
         try:
-            reason = self._until_decided(started)
+            reason = self._until_decided()
         except BaseException:
             self._dismiss(CancelReason.USER)
             raise
         self._dismiss(reason)
         answer = self._conclusion(reason)
         now = self.clock()
-        return replace(
-            answer,
-            attempts=tuple(runner.attempt for runner in self._runners),
-            at_limit=now >= self.limit,
-            elapsed_ms=(now - started) * 1e3,
-        )
+        return replace(answer, at_limit=now >= self.limit, elapsed_ms=(now - started) * 1e3)
+
+    @property
+    def attempts(self) -> tuple[Attempt, ...]:
+        """What became of each engine that was asked, as far as it is known now."""
+        return tuple(runner.attempt for runner in self._runners)
 
     def tell(self, reason: CancelReason) -> None:
         """Cancel the race from outside; from any thread."""
@@ -193,14 +193,14 @@ class Race:
 
     # -- until it is decided ----------------------------------------------------------------------------
 
-    def _until_decided(self, now: float) -> CancelReason:
+    def _until_decided(self) -> CancelReason:
         """Why the race ended; LOST_RACE says that the engines decided it among themselves."""
         waiting = deque(self.plan.order)
-        next_start = now
+        next_start = self.clock()
         while True:
-            while waiting and len(self._running) < self.rules.cpus and now >= next_start:
-                self._start(waiting.popleft(), now)
-                next_start = now + self.plan.delay_s
+            while waiting and len(self._running) < self.rules.cpus and self.clock() >= next_start:
+                next_start = self._start(waiting.popleft()) + self.plan.delay_s
+            now = self.clock()
             if not self._running:
                 return CancelReason.LOST_RACE if now < self.limit else CancelReason.DEADLINE
             can_start = waiting and len(self._running) < self.rules.cpus
@@ -208,23 +208,24 @@ class Race:
             try:
                 letter = self.inbox.get(timeout=max(0.0, until - now))
             except Empty:
-                now = self.clock()
-                if now >= self.cutoff:
+                if self.clock() >= self.cutoff:
                     return CancelReason.DEADLINE
                 continue
             reason = self._hear(letter)
             if reason is not None:
                 return reason
-            next_start = now = self.clock()  # that engine has had its say and it was not enough
+            next_start = self.clock()  # that engine has had its say and it was not enough
 
-    def _start(self, engine: str, now: float) -> None:
+    def _start(self, engine: str) -> float:
+        """Give an engine's part to the pool; when that was."""
         joining = bool(self._running) and self.plan.delay_s > 0
-        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", now, joining)
+        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", self.clock(), joining)
         with action("Submit", **self._who(runner)):
             future = self.pool.submit(self._attempt, runner)
             self._running[future] = runner
             self._runners.append(runner)
         future.add_done_callback(partial(self._report, runner))
+        return runner.started
 
     def _attempt(self, runner: _Runner) -> _Finding:
         """One engine's part; runs on a thread of the pool."""
@@ -334,8 +335,11 @@ class Race:
     def _stands(self, sat: _Finding, unsats: Sequence[_Finding]) -> bool:
         """Whether this ``sat`` speaks against them: unless an engine that is no party refutes its model.
 
-        A refutation by an engine that says ``unsat`` is the same claim once more, not a second one.
+        A refutation by an engine that says ``unsat`` is the same claim once more, not a second one; and a
+        model that any engine has confirmed stands.
         """
+        if sat.accepted:
+            return True
         parties = [one.answer.engine for one in unsats]
         verdict = sat.verdict
         if verdict.confirmed is None or verdict.engine in parties:

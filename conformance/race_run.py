@@ -1,0 +1,79 @@
+"""The graphs of races, driven in processes of their own, each with today's code or with a mutant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from conformance import cancellation_run
+from conformance.cancellation_environment import Helpers
+from conformance.engine.gates import Gate
+from conformance.engine.graph import load
+from conformance.engine.mutants import Mutant
+from conformance.engine.replay import Replay
+from conformance.race import MODULE, RaceAdapter
+from conformance.race_mutants import MUTANTS, SHOWS_IN
+from conformance.race_walk import walk
+from conformance.report import Figures, Kill, Report
+
+__all__ = ["GRAPHS", "drive_all", "hunt", "hunt_all", "replay", "run"]
+
+ENTRY = "conformance.race_run:serve"
+# What the cfg of the same name in models/cancellation bounds.
+GRAPHS: Mapping[str, Mapping[str, Any]] = {
+    "RaceAnswers": {},
+    "RaceHedged": {"hedged": True},
+    "RaceCancel": {"cpus": 1},
+    "RaceQueue": {"checked": False, "busy": 2, "queue": True},
+    "RaceClose": {"cpus": 1},
+}
+# Wherever a fault shows, it shows in one of so many tours of one of the graphs.
+_HUNT_TOURS = 60
+
+
+@contextmanager
+def replay(graph: str, *, patience_s: float = 10.0) -> Iterator[Replay]:
+    """One committed graph and fresh systems of the code in this process."""
+    with Helpers() as helpers:
+        adapter = RaceAdapter(f"race/{graph}", helpers, GRAPHS[graph], patience_s=patience_s)
+        yield Replay(load(MODULE.with_name(f"{graph}.graph.xz")), adapter)
+
+
+def serve(gate: Gate) -> None:
+    """A process that drives graphs when it is called."""
+    cancellation_run.serve(gate, replay)
+
+
+def drive_all(*, workers: int) -> Figures:
+    """Every graph whole. Raises :class:`Divergence` when code and model differ."""
+    return cancellation_run.drive_all(workers=workers, entry=ENTRY, graphs=tuple(GRAPHS))
+
+
+def hunt(mutant: Mutant) -> Kill:
+    """Drive the first tours of each graph through a mutant until something differs."""
+    graphs = sorted(GRAPHS, key=lambda graph: graph != SHOWS_IN.get(mutant.name, "RaceAnswers"))
+    return cancellation_run.hunt(mutant, entry=ENTRY, graphs=graphs, tours=_HUNT_TOURS)
+
+
+def run(*, say: Callable[[str], None], workers: int) -> Report:
+    """Everything that races require."""
+    started = time.monotonic()
+    figures = drive_all(workers=workers)
+    say(f"race: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
+    kills = []
+    for kill in hunt_all(workers=workers):
+        kills.append(kill)
+        first = kill.message.partition("\n")[0][:150]
+        say(f"race: {kill.mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+    walks = walk(walks=80, steps=60, fresh=True)
+    say(f"race: {walks.steps} random steps: {dict(walks.counts)}")
+    return Report("race", figures, walks.steps, 0, tuple(kills), time.monotonic() - started)
+
+
+def hunt_all(*, workers: int) -> Iterator[Kill]:
+    """All named mutants."""
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(hunt, MUTANTS)
