@@ -128,6 +128,16 @@ def test_the_window_forgets_the_oldest(restart: Restart) -> None:
     assert len(one.records) == 2
 
 
+def test_the_window_forgets_what_memory_cannot_hold(restart: Restart) -> None:
+    one = restart(window=8)
+    large = document(*UNWRITABLE[:3000])  # more than 8 MB as text
+    for _ in range(6):
+        one.observe(large)
+    assert 2 <= len(one.records) <= 4
+    assert sum(len(record.text) for record in one.records) <= 32 << 20
+    assert one.snapshot().counters.records_observed == 6
+
+
 def test_a_suppressed_domain_comes_back_when_the_evidence_has_aged_out(restart: Restart) -> None:
     one = restart(Policy(min_solver_queries=2, min_solver_time_us=0), window=2)
     one.observe(document(saw(1), feedback=[probed(1)[:-1]]))

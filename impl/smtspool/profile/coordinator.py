@@ -26,7 +26,7 @@ from smtspool.profile.candidate import Candidate, Generation, build_candidate
 from smtspool.profile.counters import Counters
 from smtspool.profile.policy import Policy
 from smtspool.profile.record import Record
-from smtspool.profile.state import State, encode_state, parse_state
+from smtspool.profile.state import MAX_STATE_BYTES, State, encode_state, parse_state
 
 __all__ = ["Coordinator", "Snapshot"]
 
@@ -35,6 +35,8 @@ log = logging.getLogger("smtspool")
 # What reading or writing a file may meet; anything else is a defect.
 _FILE_TROUBLE = (OSError, AdmissionError, Unstable)
 _VERSION = 3  # of artifacts whose policy says everything
+# Records in memory, as text: twice what a checkpoint holds. A producer of huge records costs memory no more.
+_MAX_WINDOW_BYTES = 2 * MAX_STATE_BYTES
 
 
 class _Built(StrEnum):
@@ -103,6 +105,7 @@ class Coordinator:
         self._clock = clock
         self._attempted: float | None = None
         self._window: deque[Record] = deque(maxlen=window)
+        self._window_bytes = 0  # of the records' texts
         self._counters = Counters()
         self._dirty = False
         self._doubts: tuple[str, ...] = ()
@@ -152,10 +155,22 @@ class Coordinator:
         if record is None:
             return False
         with action("Observe", record=record.digest):
-            self._window.append(record)
+            self._remember(record)
             self._counters = self._counters.plus(records_observed=1).consumed(document)
             self._dirty = True
         return True
+
+    def _remember(self, record: Record) -> None:
+        """Put ``record`` into the window; the oldest leave, for their number or for their size."""
+        if len(self._window) == self._window.maxlen:
+            self._forget_oldest()
+        self._window.append(record)
+        self._window_bytes += len(record.text)
+        while self._window_bytes > _MAX_WINDOW_BYTES:
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        self._window_bytes -= len(self._window.popleft().text)
 
     def publish(self, *, force: bool = False) -> Generation | None:
         """Bring disk and prober up to the window; the new generation, or None if there is none.
@@ -301,6 +316,7 @@ class Coordinator:
                 step.outcome = "absent"
                 return None
             self._window.extend(state.records)
+            self._window_bytes = len(data)  # rather more than its records
             self._counters = state.counters
             self._dirty = bool(state.doubts)
             step.outcome = "damaged" if state.doubts else "loaded"
