@@ -129,6 +129,7 @@ class Host:
     def __init__(self, engine: Engine, limits: HelperLimits) -> None:
         self._engine = engine
         self._limits = limits
+        self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)  # opening it takes 30 us
         self._stack: _Stack | None = None
 
     def serve(self, connection: socket.socket) -> None:
@@ -155,7 +156,7 @@ class Host:
             elapsed_ms=(time.monotonic() - started) * 1000,
             kept_levels=request["kept"] if verdict.held else 0,
             held_levels=verdict.held,
-            rss_bytes=_resident(),
+            rss_bytes=_PAGE * int(os.pread(self._statm, 128, 0).split()[1]),
         )
 
     def _decide(self, request: dict[str, Any]) -> _Verdict:
@@ -234,8 +235,9 @@ def _conclude(session: Session, request: dict[str, Any], declared: set[str], tim
     status, reason = session.check(max(1, int(timeout_ms * _COURTESY)))
     if status is not Status.SAT:
         return _Verdict(status, reason)
-    wanted = (Wanted(name, sort, tuple(params)) for name, sort, params in request["symbols"])
-    return _Verdict(status, model=session.values([symbol for symbol in wanted if symbol.name in declared]))
+    symbols = request["symbols"]
+    wanted = [Wanted(name, sort, tuple(params)) for name, sort, params in symbols if name in declared]
+    return _Verdict(status, model=session.values(wanted))
 
 
 def _read(connection: socket.socket, limit: int) -> bytes | None:
@@ -248,8 +250,3 @@ def _read(connection: socket.socket, limit: int) -> bytes | None:
         body = inbox.feed(chunk)
         if body is not None:
             return body
-
-
-def _resident() -> int:
-    with open("/proc/self/statm", "rb", buffering=0) as statm:
-        return int(statm.read(128).split()[1]) * _PAGE

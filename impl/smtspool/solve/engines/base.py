@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from smtspool.query import Status
 
@@ -15,8 +14,7 @@ class EngineError(Exception):
     """The engine refused the text or failed in an orderly way; the text says why. Its session is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """A symbol whose value is asked for: name in SMT-LIB spelling, sort, and the sorts of its parameters."""
 
     name: str
