@@ -101,7 +101,7 @@ def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[
     """
     try:
         return body()
-    except Exception as error:
+    except Exception as error:  # the boundary: F355 §3, a list of types would not be total
         with action("Contain", rank=at.rank, stage=at.stage.value):
             log.debug("contained at stage %s", at.stage.value, exc_info=error)  # the text has no traceback
             return failed(at.diagnose(Code.RAISED, f"{what}: {describe(error)}"))
