@@ -361,7 +361,7 @@ def test_a_helper_is_bare(generation):
     assert int(status["Threads"]) == 1
     assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
     assert resource.prlimit(pid, resource.RLIMIT_AS) == (HelperLimits().memory,) * 2
-    assert len(os.listdir(f"/proc/{pid}/fd")) == 5  # three standard ones, the channel, the lifeline
+    assert len(os.listdir(f"/proc/{pid}/fd")) == 6  # three standard ones, the channel, the lifeline, its size
 
 
 def _is_solving(pid: int) -> bool:
