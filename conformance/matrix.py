@@ -64,7 +64,7 @@ class Subject:
     code: tuple[str, ...]  # the modules whose functions take the steps
     named: Sequence[Mutant]
     hunt: Callable[[Mutant], Kill]  # drives the graphs through a mutant
-    tests: tuple[str, ...]  # what is tried when no graph shows it
+    tests: tuple[str, ...]  # what is tried when no graph shows it: traces, then unit tests
     view: str = "Unlabelled"
 
     @property
@@ -82,6 +82,8 @@ SUBJECTS = (
         spool_mutants.MUTANTS,
         partial(protocols.hunt, "spool"),
         (
+            "conformance/test_spool_trace.py::test_a_recording_is_explained_whole",
+            "conformance/test_spool_trace.py::test_what_may_happen_to_a_service_is_explained",
             "tests/spool/test_spool_scan.py",
             "tests/spool/test_quarantine.py",
             "tests/spool/test_spool_infrastructure.py",
@@ -199,7 +201,7 @@ def _tested(subject: Subject, mutant: Mutant) -> str | None:
     failed = re.search(r"^(?:FAILED|ERROR) (?:.*/)?([\w.]+\.py(?:::\w+)*)", output, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"the tests of {subject.name} did not run:\n{output[-3000:]}")
-    return f"test {failed[1]}"
+    return f"{'trace' if '_trace.py' in failed[1] else 'test'} {failed[1]}"
 
 
 # --- pinned --------------------------------------------------------------------------------------------

@@ -72,7 +72,8 @@ def page() -> str:
         "",
         "- *evaluation*: TLC cannot evaluate it; *graph*: no property fails, but its graph is another one;",
         "- *edge*, *gates*, *refusal*, *report*, *step*: code that does not do what the graph says, as",
-        "  [conformance](../conformance/README.md) explains; *test*: no graph shows it, a unit test does.",
+        "  [conformance](../conformance/README.md) explains; *trace*: no graph shows it, and a recording is",
+        "  no behaviour or lacks a step; *test*: a unit test fails, the last resort.",
     ]
     for subject in SUBJECTS:
         results = pinned(subject)
