@@ -169,6 +169,22 @@ def test_a_rank_without_a_rank_aborts_with_65_and_says_why_itself(probed: Capabi
     assert (result.rank, result.clean, result.elapsed) == (None, False, 0.0)
 
 
+def test_a_diagnostic_that_cannot_be_said_does_not_keep_the_fleet_alive(probed: Capability) -> None:
+    def deaf(text: str) -> None:
+        raise BrokenPipeError("nobody listens")
+
+    files = Breaks()
+    fleet = Fleet(probed, "ab", files=files, say=deaf)
+    fleet.start()
+    files.broken = True
+    fleet.renew()
+    fleet.shutdown()
+    assert sorted(fleet.bus.aborted) == [(0, 70), (1, 70)]
+    fleet = Fleet(probed, "ab", files=files, say=deaf)
+    fleet.start()
+    assert sorted(fleet.bus.aborted) == [(0, 65), (1, 65)]
+
+
 def test_a_signal_during_startup_passes(probed: Capability) -> None:
     def interrupted() -> Capability:
         raise KeyboardInterrupt

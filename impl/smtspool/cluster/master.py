@@ -135,7 +135,7 @@ class Master:
         if self.rights is Rights.REFUSED:
             # What was refused, rank 0 knows and says for all; of the rest perhaps only this rank knows.
             if self.rank == 0 or (result.diagnostic and result.diagnostic.code is not Code.REFUSED):
-                self._say(result.error)
+                self._tell_people(result.error)
             self._abort(ABORT_UNQUALIFIED)
         return self.rights
 
@@ -267,9 +267,9 @@ class Master:
                 step.outcome = "Success"
             elif completion.diagnostic is None:
                 step.outcome = "Failure"
-                self.fail(
-                    result.diagnostic or self._at.diagnose(Code.UNVERIFIED, "the locks were not proved")
-                )
+                self._at.stage = Stage.COMPLETION
+                unproved = self._at.diagnose(Code.UNVERIFIED, "the locks were not proved again")
+                self.fail(result.diagnostic or unproved)
             else:
                 step.outcome = "Accounting"
                 self.fail(completion.diagnostic)
@@ -331,7 +331,7 @@ class Master:
         with action("Shutdown", rank=self.rank):
             self._tell(Notice.STOP)
             contained("the service did not stop in order", self._at, stop, self.fail)
-        self._say(self.fatal.text)
+        self._tell_people(self.fatal.text)
         self._tell(Notice.DOWN)
         contained("the others' end is not known", self._at, self._wait_for_others, self.fail)
         self._abort(ABORT_FAILED)
@@ -346,6 +346,10 @@ class Master:
                 return
             self._pause(min(delay, left))
             delay = min(2 * delay, LONGEST_PAUSE)
+
+    def _tell_people(self, text: str) -> None:
+        """Say it, if there is anybody to hear it: what must follow follows in any case."""
+        contained("nobody hears it", self._at, lambda: self._say(text), lambda diagnostic: None)
 
     def _abort(self, code: int) -> None:
         with action("Abort", rank=self.rank, code=code):
