@@ -7,6 +7,10 @@
 (* other sequences come before it. What a line has no word for it leaves   *)
 (* out.                                                                    *)
 (*                                                                         *)
+(* A trace may begin where nothing is registered: `Found` then says that   *)
+(* an earlier request has left its generation. Whose race was over before  *)
+(* it registered is in `Racing`.                                           *)
+(*                                                                         *)
 (* Not recorded, and found by the search: what engines and time did. A     *)
 (* reply is there as early as it can be; a helper dies and a deadline      *)
 (* passes as late as a line allows, and only where a line needs it.        *)
@@ -41,8 +45,16 @@ Ready(c) == Goes(c) /\ \A d \in DOMAIN Line(c).needs : at[d] >= Line(c).needs[d]
 Free(l)  == "after" \in DOMAIN l => l.after \in Requests /\ pc[l.after] = "done"
 Fails(l) == "outcome" \in DOMAIN l /\ l.outcome = "failed"
 
+\* The generation that the trace begins with.
+Found(g) ==
+    /\ g = Newest /\ told = 0
+    /\ generation' = g
+    /\ life' = [life EXCEPT ![g] = "valid"]
+    /\ UNCHANGED <<pc, reason, heard, ended, used, running, holder, active, hand, closer, closed, over, late, due>>
+
 Match(l) ==
-    \/ l.name = "Register"     /\ Free(l) /\ Register(l.by, l.outcome)
+    \/ l.name = "Found"        /\ Found(l.generation)
+    \/ l.name = "Register"     /\ Free(l) /\ (l.by \in Racing => over) /\ Register(l.by, l.outcome)
     \/ l.name = "AcquireIO"    /\ AcquireIO(l.by, l.outcome)
     \/ l.name = "Admit"        /\ Admit(l.by, l.outcome)
     \/ l.name = "Spawn"        /\ "outcome" \notin DOMAIN l /\ l.generation = Newest /\ Spawn(l.by)
@@ -68,6 +80,7 @@ Replied(r, outcome) ==
 Answering == {r \in Requests : pc[r] = "asked" /\ (Replied(r, "sat") \/ Replied(r, "error"))}
 
 Hidden(l) ==
+    \/ l.name = "Register" /\ l.by \in Racing /\ CallOff
     \/ l.name = "Answer" /\ l.outcome = "failed" /\ pc[l.by] = "asked" /\ (Crash(used[l.by]) \/ Expire(l.by))
     \/ l.name = "Admit" /\ l.outcome = "cold" /\ generation # None /\ Crash(generation)
     \/ /\ \/ l.name \in {"AcquireIO", "Admit", "Exchange"} /\ l.outcome \in {"left", "cancelled"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import time
@@ -53,6 +54,7 @@ class Fleet:
     ) -> None:
         self._settings = settings
         self._observe = observe
+        self._numbers = itertools.count(1)  # portfolios
         self._clock = clock
         self._resources = ExitStack()
         self._servers: list[ForkServer] = []
@@ -122,4 +124,5 @@ class Fleet:
             rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
             observe=self._observe,
+            name=f"w{next(self._numbers)}:",
         )

@@ -4,6 +4,9 @@ The first line names the schema. Each further line says ``sequence``, ``pid``, `
 (seconds, monotonic: shared by the processes of one host), ``action``, ``params``, ``outcome`` and, if the
 body raised, ``error``. A line is written in one piece to a file opened for appending, so several processes
 may record into one file; a process that is killed loses no line that it had written.
+
+The steps of solving concern threads of one process only, and are recorded in their exact order: while one is
+taken the others wait. A recorded service is a little slower for it.
 """
 
 from __future__ import annotations
@@ -27,20 +30,35 @@ log = logging.getLogger("smtspool")
 TRACE_SCHEMA = "smtspool-trace-v1"
 
 
+# The parameters by which a step of solving is known.
+_SOLVING = frozenset({"solver", "race", "portfolio"})
+
+
 class _Recorder:
-    """Writes a line after each step. The lock gives ``_sequence`` and the lines the same order."""
+    """Writes a line after each step. ``_lock`` gives ``_sequence`` and the lines the same order; who takes a
+    step of solving has the turn from before it until it is written."""
 
     def __init__(self, descriptor: int, clock: Callable[[], float]) -> None:
         self._descriptor = descriptor
         self._clock = clock
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self._sequence = 0
         self._ended = False
 
     def before(self, step: Step) -> None:
-        """A recorder holds nobody up."""
+        """Wait for the turn, for a step of solving; nobody else is held up."""
+        if not _SOLVING.isdisjoint(step.params):
+            self._turn.acquire()
 
     def after(self, step: Step) -> None:
+        try:
+            self._record(step)
+        finally:
+            if not _SOLVING.isdisjoint(step.params):
+                self._turn.release()
+
+    def _record(self, step: Step) -> None:
         members = {
             "pid": os.getpid(),
             "thread": threading.current_thread().name,

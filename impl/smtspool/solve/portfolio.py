@@ -53,9 +53,11 @@ class Portfolio:
         policy: HedgePolicy | None = None,
         recycle: Recycle | None = None,
         observe: Callable[[RaceSummary], object] | None = None,
+        name: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``takes(engine, logic)`` tells what each engine can do; ``servers`` come in the fixed order."""
+        """``takes(engine, logic)`` tells what each engine can do; ``servers`` come in the fixed order. By
+        ``name`` recordings tell its solvers and races from another portfolio's."""
         names = [server.spec.name for server in servers]
         if not names or len(set(names)) < len(names):
             raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
@@ -64,12 +66,18 @@ class Portfolio:
         self._rules = rules or RaceRules()
         self._observe = observe
         self._clock = clock
+        self._name = name
         self._lanes = {
-            server.spec.name: PersistentSolver(server, recycle=recycle, clock=clock) for server in servers
+            server.spec.name: PersistentSolver(
+                server, name=f"{name}{server.spec.name}", recycle=recycle, clock=clock
+            )
+            for server in servers
         }
         self._verifier = Verifier(
             [
-                PersistentSolver(server, name=f"{server.spec.name}/check", recycle=recycle, clock=clock)
+                PersistentSolver(
+                    server, name=f"{name}{server.spec.name}/check", recycle=recycle, clock=clock
+                )
                 for server in servers
             ],
             takes,
@@ -109,7 +117,7 @@ class Portfolio:
         plan = self._plan(query, able, hard=hard)
         outside = cancel or Cancellation()
         race = Race(
-            name=f"race-{next(self._numbers)}",
+            name=f"{self._name}race-{next(self._numbers)}",
             query=query,
             plan=plan,
             lanes=self._lanes,
@@ -211,7 +219,7 @@ class Portfolio:
         Bounded: each of the steps gets ``grace_s``. True once every thread and every caller has left; False
         if some could not, in which case they end with their requests' deadlines.
         """
-        with action("Shut"), self._changed:
+        with action("Shut", portfolio=self._name), self._changed:
             self._closed = True
             races = list(self._races)
         for race in races:

@@ -145,7 +145,8 @@ class Race:
     def run(self) -> Answer:
         """Race until an answer is accepted, nobody is left, the time is over, or it is cancelled.
 
-        The answer is still without its :attr:`attempts`. Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
+        The answer is still without its :attr:`attempts`. Raises :class:`InfrastructureError` if no engine was
+        asked because none got a helper.
         """
         started = self.clock()
         try:
