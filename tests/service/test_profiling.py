@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from smtspool.actions import Step, observed_by
+from smtspool.errors import AdmissionError
 from smtspool.profile import Generation, parse_runtime
 from smtspool.query import Answer, Query, Status, parse_envelope
 from smtspool.service import Campaign, Service, Settings
@@ -328,7 +329,10 @@ def test_a_running_service_learns(campaign: Campaign) -> None:
                 told = store.get(KNOWLEDGE)
                 return told["current_profiles"] if isinstance(told, dict) else 0
 
-            submit(campaign, "one", telemetry(3))
+            with pytest.raises(AdmissionError):
+                service.observe(telemetry(3), {"schema": 3})
+            assert waiting(campaign) == []
+            service.observe(telemetry(3))
             until(lambda: profiles() == 1)
             with Spool.open(campaign.spool) as spool:
                 spool.submit("q.json", json.dumps(below(4)).encode())

@@ -15,14 +15,17 @@ services may run on one campaign; each is one *owner* to the store.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
 
+from smtspool.profile import parse_telemetry
 from smtspool.solve import CancelReason
 from smtspool.spool import Spool
 from smtspool.store import Backoff, Patience, Store
@@ -33,6 +36,7 @@ from .config import Settings
 from .desk import Desk
 from .fleet import Fleet
 from .heartbeat import Heartbeat, renew_leases
+from .intake import submit_telemetry
 from .loops import Health, Loop
 from .profiling import Profiling
 from .publisher import Publisher
@@ -96,6 +100,16 @@ class Service:
         The heartbeat thread does so in its own time."""
         with self.open_store() as store:
             return renew_leases(store, self.desk, self.settings.lease_seconds)
+
+    def observe(self, *documents: Mapping[str, object]) -> None:
+        """Give the coordinator what runs of the program have seen, durably, through the spool.
+
+        Raises AdmissionError, and gives it nothing, if a document is no telemetry.
+        """
+        files = [json.dumps(document).encode() for document in documents]
+        for data in files:
+            parse_telemetry(data)
+        submit_telemetry(self.campaign.spool, ((f"{uuid4().hex}.json", data) for data in files))
 
     # -- life -------------------------------------------------------------------------------------------
 

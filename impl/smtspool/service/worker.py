@@ -172,7 +172,9 @@ class Worker:
             return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
         if probe.answer is not None:
             return probe.answer
-        answer = portfolio.solve(query, timeout_s=limit_s - (self._clock() - started), cancel=cancel)
+        # Half of the time at least: an engine that ignored the probe's limit must not cost the answer.
+        left_s = max(limit_s - (self._clock() - started), limit_s / 2)
+        answer = portfolio.solve(query, timeout_s=left_s, cancel=cancel)
         if probe.attempt is None:
             return answer
         return replace(answer, attempts=(probe.attempt, *answer.attempts))
