@@ -21,20 +21,19 @@ from conformance.engine.replay import Divergence, State, gate_of
 from conformance.engine.stage import Moving
 from conformance.engine.values import Function, Value
 from conformance.qualification_disturbances import Disturbances
-from conformance.qualification_environment import Clock, Files, Network, Places, RankEnd
+from conformance.qualification_environment import Places
 from conformance.qualification_faults import check_result
+from conformance.qualification_fleet import Fleet
 from conformance.qualification_invariants import INVARIANTS
 from conformance.qualification_projection import Projection
 from conformance.qualification_stage import RankStage, Seam
 from smtspool.actions import observed_by
-from smtspool.cluster import Capability, Master, QualificationResult, RenewalPlan
+from smtspool.cluster import QualificationResult
 
 __all__ = ["INVARIANTS", "MODULE", "QualificationAdapter", "QualificationSystem"]
 
 MODULE = Path(__file__).parent.parent / "models" / "qualification" / "Qualification.tla"
 VARIABLES = variables(MODULE)
-
-PLAN = RenewalPlan(interval=60.0, timeout=30.0, jitter=0.1)
 
 # Where every other rank is when an exception may hit one, in the graphs that are bounded so.
 _CALM = frozenset({"observe", "wait", "leaving", "work", "unwound"})
@@ -61,8 +60,6 @@ class QualificationSystem:
         self.given = dict(given or dict.fromkeys(self.ranks, "int"))
         self.start_at = start_at
         self.stage = RankStage(patience_s=patience_s)
-        self.network = Network(len(hosts), self._called, lambda rank: self.stage.wake(str(rank)))
-        self.clocks = [Clock() for _ in self.ranks]
         self.results: dict[int, QualificationResult] = {}  # the last one of each rank
         self.struck: dict[int, BaseException] = {}  # what hit its protocol, in its last run
         self.transcripts: dict[int, str] = {}  # of each generation that was verified
@@ -72,12 +69,17 @@ class QualificationSystem:
         self._how = variant
         self.armed: dict[int, tuple[str, int, BaseException]] = {}
         self._closing = ExitStack()
-        self.held: dict[int, tuple[int, str]] = {}
-        self.files = [
-            Files(rank, self._root(rank), None if shared or rank else places.other, self._called, self.held)
-            for rank in self.ranks
-        ]
-        self.masters = [self._master(rank, hosts[rank]) for rank in self.ranks]
+        fleet = Fleet(
+            places,
+            hosts,
+            calls=self._called,
+            wakes=lambda rank: self.stage.wake(str(rank)),
+            pause=lambda rank: self.stage.pause(str(rank)),
+            shared=shared,
+            generations={rank: start_at if kind == "int" else True for rank, kind in self.given.items()},
+        )
+        self.network, self.clocks, self.files = fleet.network, fleet.clocks, fleet.files
+        self.held, self.masters = fleet.held, fleet.masters
         self.projection = Projection(self, len(set(hosts)))
         self.disturb = Disturbances(self)
         self._closing.enter_context(observed_by(Seam(self.stage)))
@@ -105,41 +107,6 @@ class QualificationSystem:
                 self.stage._changed.notify_all()
         else:
             self.stage.call(str(rank), self.masters[rank].start)
-
-    def _root(self, rank: int) -> Path:
-        return self.places.shared if self.shared or rank == 0 else self.places.other
-
-    def _master(self, rank: int, host: str) -> Master:
-        root = self._root(rank)
-
-        def probe() -> Capability:
-            self._called(rank, "probe")
-            return self.places.capabilities[root]
-
-        def processor_name() -> str:
-            self._called(rank, "processor_name")
-            return host
-
-        def heartbeat() -> int:
-            self._called(rank, "heartbeat")
-            return 0
-
-        def clock() -> float:
-            self._called(rank, "clock")
-            return self.clocks[rank]()
-
-        return Master(
-            RankEnd(self.network, rank),
-            root,
-            probe=probe,
-            processor_name=processor_name,
-            heartbeat=heartbeat,
-            plan=PLAN,
-            generation=self.start_at if self.given[rank] == "int" else True,
-            clock=clock,
-            pause=lambda seconds: self.stage.pause(str(rank)),
-            files=self.files[rank],
-        )
 
     def _called(self, rank: int, name: str) -> None:
         """Every call that a rank makes of what it was given comes by here, and may raise."""

@@ -23,6 +23,7 @@ from smtspool.cluster import FLEET, TO_ROOT, Capability, LockFiles, OversizeMess
 from smtspool.files import Directory
 
 __all__ = [
+    "Calls",
     "Clock",
     "Files",
     "Gone",
@@ -36,6 +37,10 @@ __all__ = [
 ]
 
 _PREFIX = ".smtspool-lock-"
+
+
+# Told of a rank and of what it calls, ahead of the call.
+Calls = Callable[[int, str], None]
 
 
 class Gone(BaseException):
@@ -60,10 +65,12 @@ class Clock:
 class Sent:
     """A message that left at once."""
 
-    frame: bytes
+    rank: int
+    calls: Calls
 
     def Test(self) -> bool:
         """It has."""
+        self.calls(self.rank, "Test")
         return True
 
 
@@ -82,9 +89,6 @@ def document_of(frame: bytes) -> dict[str, Any]:
     """What a message says."""
     document: dict[str, Any] = json.loads(frame)
     return document
-
-
-Calls = Callable[[int, str], None]
 
 
 class Network:
@@ -157,7 +161,7 @@ class RankEnd:
         """Send."""
         self._network.calls(self._rank, "isend")
         self._network.put(self._rank, dest, tag, frame)
-        return Sent(frame)
+        return Sent(self._rank, self._network.calls)
 
     def receive(self, source: int, tag: int, limit: int) -> bytes | None:
         """The oldest message, if there is one."""

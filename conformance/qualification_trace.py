@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,8 +36,8 @@ OTHER = {
 
 
 class Recorder:
-    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end. Threads
-    are named for their ranks. A step within a step belongs to that."""
+    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end.
+    Threads are named for their ranks. A step within a step belongs to that."""
 
     def __init__(self) -> None:
         self.lines: list[Recorded] = []
@@ -67,15 +68,20 @@ class Recorder:
 def prepare(lines: Sequence[Recorded], *, ordered: bool = True) -> Trace:
     """The lines as one sequence if their order is exact, else as one for each rank."""
     if ordered:
-        return {ALL: [_record(line, {}) for line in lines if _told(line)]}
+        return {ALL: [_record(line, {}) for line in _told(lines)]}
     trace: dict[str, list[Value]] = defaultdict(list)
-    for line, required in zip(lines, needs(lines), strict=True):
+    told = _told(lines)
+    for line, required in zip(told, needs(told), strict=True):
         trace[line.who].append(_record(line, required))
     return trace
 
 
-def _told(line: Recorded) -> bool:
-    return line.error != _ENDED or line.action == "Abort"
+def _told(lines: Sequence[Recorded]) -> list[Recorded]:
+    """What happened while there was a job: up to the first Abort, and no step that it cut short."""
+    ended = min((line.clock for line in lines if line.action == "Abort"), default=math.inf)
+    return [
+        line for line in lines if line.clock <= ended and (line.error != _ENDED or line.action == "Abort")
+    ]
 
 
 def _record(line: Recorded, required: Mapping[str, int]) -> Value:
@@ -93,7 +99,7 @@ def _record(line: Recorded, required: Mapping[str, int]) -> Value:
     if line.error is not None and line.action == "CloseIdentity" and line.error not in _FILES:
         del record["outcome"]
         record["raised"] = "control" if line.error in _CONTROL else "ordinary"
-    record["needs"] = function({name: count for name, count in required.items()})
+    record["needs"] = function(dict(required.items()))
     return function(record)
 
 
@@ -118,7 +124,7 @@ def check(
 
 def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
     """The first line that no step of the model explains, and where the model has the ranks."""
-    told = [line for line in lines if _told(line)]
+    told = _told(lines)
     if verdict.accepted:
         return f"{verdict.lines} lines, all explained"
     line = told[verdict.explained] if len(verdict.at) == 1 else None

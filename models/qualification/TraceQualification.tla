@@ -6,7 +6,7 @@
 (* them where their order is known. A line tells a step that was taken;    *)
 (* `needs` says which lines of other sequences come before it. A step that *)
 (* was struck is told with `raised`, and is then no step but an exception  *)
-(* in its place.                                                           *)
+(* in its place; what the rank held it may hold for a while yet.           *)
 (*                                                                         *)
 (* Not recorded, and found by the search, where a line needs it: that the  *)
 (* loop came round, that a deadline passed, that an exception came in a    *)
@@ -58,9 +58,10 @@ Match(l) ==
     /\ There(l)
     /\ IF "raised" \in DOMAIN l
        THEN /\ Stands(l)
-            /\ CASE l.raised = "control"  -> RaiseControl(l.by)
-                 [] l.raised = "ordinary" -> \E n \in 0..Cardinality(Peers) : RaiseOrdinary(l.by, n)
-                 [] OTHER                 -> FailFile(l.by)
+            /\ \/ UNCHANGED vars
+               \/ CASE l.raised = "control"  -> RaiseControl(l.by)
+                    [] l.raised = "ordinary" -> \E n \in 0..Cardinality(Peers) : RaiseOrdinary(l.by, n)
+                    [] OTHER                 -> FailFile(l.by)
        ELSE \/ l.name = "Observe"          /\ Observe(l.by, l.outcome)
             \/ l.name = "Enter"            /\ (Enter(l.by) \/ (pc[l.by] = "enter" /\ FailFile(l.by)))
             \/ l.name = "Exchange"         /\ Exchange(l.by, l.outcome)
@@ -82,11 +83,14 @@ Explain(c) == /\ Match(Said(c))
 
 \* What r does next, as far as the trace tells.
 After(r)     == {Said(c) : c \in {d \in Consumers : Goes(d) /\ Said(d).by = r}}
-Falls(r)   == \/ \E l \in After(r) : l.name = "Contain" /\ \E n \in 0..Cardinality(Peers) : RaiseOrdinary(r, n)
-                \/ (\A c \in Consumers : ~Goes(c) \/ Said(c).by # r) /\ pc[r] \in Inside /\ RaiseControl(r)
+Stops(r)     == \A c \in Consumers : ~Goes(c) \/ Said(c).by # r
+Contained(r) == \E l \in After(r) : l.name = "Contain"
+Falls(r)     == \/ Contained(r) /\ \E n \in 0..Cardinality(Peers) : RaiseOrdinary(r, n)
+                \/ Stops(r) /\ pc[r] \in Inside /\ RaiseControl(r)
 
 Hidden(l) ==
-    \/ l.name = "Exchange" /\ l.outcome = "Expired" /\ pc[l.by] = "wait" /\ Expire(l.by)
+    \/ /\ l.name = "Exchange" /\ ("outcome" \in DOMAIN l => l.outcome = "Expired")
+       /\ pc[l.by] = "wait" /\ Expire(l.by)
     \/ l.name = "Contain" /\ pc[l.by] \notin {"contain", "fall"} /\ Falls(l.by)
     \/ l.name \in {"Observe", "Shutdown"} /\ pc[l.by] = "work" /\ Turn(l.by)
     \/ l.name = "Abort" /\ pc[l.by] = "leaving" /\ Expire(l.by)
