@@ -146,7 +146,7 @@ class Judge:
         body, directives = question(cfg)
         numbers = ", ".join(map(str, left))
         run = f"""---- MODULE MutantRun ----
-EXTENDS {self.bounded.path.stem}, TLC
+EXTENDS {self.bounded.path.stem}, Sequences, TLC
 {_ORIGINAL} == INSTANCE {_ORIGINAL}{self.bounded.path.stem}
 Batch == {{{numbers}}}
 ASSUME \\A number \\in Batch : TLCSet(number, "")
