@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import random
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -157,6 +159,31 @@ def test_a_budget_of_nothing_still_makes_progress(root: Path, spool: Spool, ledg
     reports = [scan(spool, ledger, budget_s=0.0) for _ in range(3)]
     assert [report.accepted for report in reports] == [1, 1, 1]
     assert [report.finished for report in reports] == [False, False, True]
+
+
+def test_a_file_whose_writer_is_not_done_is_left_for_the_next_pass(
+    root: Path, spool: Spool, ledger: Ledger
+) -> None:
+    publish(root, "a.json", envelope(1))
+    publish(root, "b.json", envelope(2))
+    went: list[tuple[str, str | None]] = []
+
+    class Opened:
+        def before(self, step: Step) -> None: ...
+
+        def after(self, step: Step) -> None:
+            if step.name in ("Open", "Verify"):
+                went.append((step.name, step.outcome))
+
+    ignored = signal.signal(signal.SIGIO, signal.SIG_IGN)  # sent to the holder when its lease is to be broken
+    with (root / "incoming" / "a.json").open("r+b") as writing, observed_by(Opened()):
+        fcntl.fcntl(writing, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        report = scan(spool, ledger)
+        fcntl.fcntl(writing, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    signal.signal(signal.SIGIO, ignored)
+    assert went == [("Open", "unstable"), ("Open", None), ("Verify", "good")]
+    assert (report.accepted, report.deferred, report.backlog) == (1, 1, 1)
+    assert scan(spool, ledger).accepted == 1
 
 
 def test_an_unstable_file_is_left_and_does_not_stop_the_rest(
