@@ -112,6 +112,39 @@ def test_no_descriptor_and_no_file_is_left_by_any_attempt(place: Place) -> None:
     assert os.listdir(place.folder) == []
 
 
+def test_a_message_longer_than_its_reader_accepts_is_refused_and_gone(place: Place) -> None:
+    program = """
+import time
+from smtspool.cluster import OversizeMessage, world
+comm = world()
+sent = [comm.isend(frame, 0, 5) for frame in (b"x" * 300_000, b"short")]
+refused, frame = [], None
+deadline = time.monotonic() + 60
+while frame is None and time.monotonic() < deadline:
+    try:
+        frame = comm.receive(0, 5, 1000)
+    except OversizeMessage as error:
+        refused.append(str(error))
+print(refused, frame, all(one.Test() for one in sent))
+"""
+    done = run(place, Rank("-c", program, program=(sys.executable,)))
+    assert done.stdout == "['a message of 300000 bytes; at most 1000 are read'] b'short' True\n"
+
+
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(9)", 9), ("raise LookupError('lost')", 70)])
+def test_a_rank_that_leaves_by_an_exception_ends_the_job(place: Place, end: str, code: int) -> None:
+    program = f"""
+import sys, time
+from smtspool.cluster import world
+with world() as comm:
+    if comm.Get_rank() == 1:
+        {end}
+    time.sleep(600)
+"""
+    done = run(place, *[Rank("-c", program, program=(sys.executable,))] * 2, code=code)
+    assert f"smtspool: {'lost' if code == 70 else 9}" in done.stderr
+
+
 def test_without_mpi_the_command_says_what_to_install(place: Place) -> None:
     hidden = "import sys; sys.modules['mpi4py'] = None; from smtspool.cli import main; main()"
     command = [sys.executable, "-c", hidden, "qualify", str(place.folder)]

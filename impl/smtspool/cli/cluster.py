@@ -14,6 +14,12 @@ from smtspool.cluster import Capability, Master, Rights
 
 from .app import Exit, Json, app
 
+_CODES = {
+    Rights.EVERY_MASTER: Exit.DONE,
+    Rights.ONE_OWNER: Exit.UNANSWERED,
+    Rights.REFUSED: Exit.UNQUALIFIED,  # Abort has said so already
+}
+
 Shared = Annotated[Path, typer.Argument(metavar="DIR", help="A directory; for a campaign, its spool/")]
 
 
@@ -60,7 +66,7 @@ def qualify(
         rights = master.qualify()
         if master.rank == 0:
             _report(master, as_json)
-    raise typer.Exit(Exit.DONE if rights is Rights.EVERY_MASTER else Exit.UNANSWERED)
+    raise typer.Exit(_CODES[rights])
 
 
 def _report(master: Master, as_json: bool) -> None:
