@@ -210,3 +210,38 @@ def test_a_file_that_turns_up_inside_the_rename_is_put_back_unread(
     scan(spool, ledger)
     assert ledger.stored == 3
     assert_in_order(root)
+
+
+def test_each_stage_is_durable_before_the_next(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    sync = Directory.sync
+
+    def recorded(self: Directory) -> None:
+        order.append(f"sync {Path(self.path).name}")
+        sync(self)
+
+    class Stages:
+        def before(self, step: Step) -> None: ...
+
+        def after(self, step: Step) -> None:
+            if step.name in ("Commit", "WriteSidecar", "Move") and order[-1:] != [step.name]:
+                order.append(step.name)
+
+    monkeypatch.setattr(Directory, "sync", recorded)
+    publish(root, "a.json", envelope(1))
+    publish(root, "b.json", BROKEN)
+    with observed_by(Stages()):
+        scan(spool, ledger)
+        assert order == [
+            "Commit", "WriteSidecar", "sync rejected", "Move", "sync accepted", "sync rejected",
+        ]  # fmt: skip
+        order.clear()
+        publish(root, "c.json", BROKEN)
+        scan(spool, ledger)
+        assert order == ["WriteSidecar", "sync rejected", "Move", "sync rejected"]
+        order.clear()
+        publish(root, "d.json", envelope(2))
+        scan(spool, ledger)
+        assert order == ["Commit", "Move", "sync accepted"]
