@@ -5,12 +5,14 @@
 ``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it;
 ``python -m conformance mutants`` measures the kill matrix and compares it with what is pinned,
 ``python -m conformance mutants --write [--all]`` pins what is new, or all, and writes ``docs/mutants.md``;
+``python -m conformance race --races N`` races the real engines on free threads, under kills;
 ``python -m conformance trace FILE`` checks a recording of ``smtspool serve --trace``.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
@@ -25,7 +27,8 @@ from conformance.engine.trace import TraceError
 from conformance.matrix import SUBJECTS, faults, generated, measure, update
 from conformance.mutants_page import PAGE, page
 from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
-from conformance.spool_trace import check_file
+from conformance.race_stress import stress
+from conformance.recording import check_file
 
 MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))
 
@@ -95,22 +98,31 @@ def run_mutants(console: Console, *, repin: bool, everything: bool, only: str | 
     return len(wrong)
 
 
+def run_races(console: Console, races: int, seed: int | None) -> None:
+    """Race the real engines on free threads, under kills and cancellations."""
+    seed = int.from_bytes(os.urandom(4)) if seed is None else seed
+    console.print(f"seed {seed}")
+    stress(seed, races=races, say=lambda text: console.print(text, highlight=False, markup=False))
+
+
 # What `smtspool trace check` ends with, as its other commands do.
 _MISUSE, _FINDINGS, _INFRASTRUCTURE = 2, 5, 74
 
 
 def check_trace(path: Path) -> int:
     """Say whether the model explains a recording: 0; 5 if it does not; 2 if it is no whole recording."""
+    accepted = True
     try:
-        checked = check_file(path)
+        for checked in check_file(path):
+            print(f"{path}: {checked.text}")
+            accepted &= checked.accepted
     except TraceError as error:
         print(f"{path}: {error}", file=sys.stderr)
         return _MISUSE
     except (OSError, TlcError) as error:
         print(error, file=sys.stderr)
         return _INFRASTRUCTURE
-    print(f"{path}: {checked.text}")
-    return 0 if checked.accepted else _FINDINGS
+    return 0 if accepted else _FINDINGS
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -129,10 +141,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--long", action="store_true", help="models: safety with one bound raised")
     parser.add_argument("--path", help="a protocol: drive this one path, edge numbers with commas")
     parser.add_argument("--walk", help="a protocol: take this one walk, as a failure prints it")
+    parser.add_argument("--races", type=int, help="race: so many of the real engines, and nothing else")
+    parser.add_argument("--seed", type=int, help="with --races: another one each time by default")
     parser.add_argument("--variant", type=int, default=0, help="with --path and --walk: which variant")
     chosen = parser.parse_args(arguments)
     if (chosen.what == "trace") != (chosen.file is not None):
         parser.error("trace takes a FILE, and nothing else does")
+    if chosen.races is not None and chosen.what != "race":
+        parser.error("--races is about race")
     if chosen.walk is not None and chosen.what not in NAMES:
         parser.error("--walk is about one protocol")
     if chosen.what == "trace":
@@ -142,6 +158,9 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.walk is not None:
             repeat_walk(chosen.what, chosen.variant, chosen.walk)
             console.print("every invariant holds on this walk")
+            return 0
+        if chosen.races is not None:
+            run_races(console, chosen.races, chosen.seed)
             return 0
         if chosen.what == "models":
             return min(1, run_models(console, repin=chosen.pin, long=chosen.long))

@@ -42,7 +42,6 @@ class _Attempt:
     """What the recording tells of one request."""
 
     name: str = ""
-    thread: str = ""
     called_off: bool = False  # its race was over before it registered
     cause: str | None = None  # what set its event first: "user", "closed" or "deadline"
     told: str | None = None  # the reason it was told then
@@ -75,6 +74,14 @@ class Checked:
     def accepted(self) -> bool:
         """True when every line is a step of the model."""
         return self.fault is None
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        explained = f"{self.windows} windows of {self.kinds} kinds, all explained"
+        return (
+            f"solving: {self.lines} lines in {explained}" if self.fault is None else f"solving: {self.fault}"
+        )
 
 
 # --- cutting ---------------------------------------------------------------------------------------------
@@ -144,31 +151,34 @@ def _told(window: Window) -> dict[str, _Attempt]:
     """What the window tells of its attempts, and their names in the model."""
     found: dict[str, _Attempt] = {}
     asks: dict[str, str] = {}  # attempt -> query
-    settled: dict[str, str] = {}  # thread -> the attempt that it settled as answered
+    unsettled: dict[str, _Attempt] = {}
+    answered: dict[str, str] = {}  # thread -> the attempt that it settled as answered
     for line in window.lines:
         attempt = str(line.params.get("attempt", ""))
         if line.action == "Register":
-            found[attempt] = _Attempt(thread=line.who, called_off=attempt in window.called_off)
+            found[attempt] = unsettled[attempt] = _Attempt(called_off=attempt in window.called_off)
             asks[attempt] = str(line.params["query"])
         elif line.action in ("CancelSolver", "Close"):
             query = line.params.get("query")
-            for name, one in found.items():
+            for name, one in unsettled.items():
                 if one.cause is None and query in (None, asks[name]):
                     one.cause = "user" if query else "closed"
                     one.told = str(line.params.get("reason", "closed"))
-        elif line.outcome in ("cancelled", "left") and attempt in found:
-            one = found[attempt]
+        elif line.outcome in ("cancelled", "left") and attempt in unsettled:
+            one = unsettled[attempt]
             if one.cause is None and not one.called_off:
                 one.cause, one.told, one.late = "deadline", "deadline", True
+            if line.outcome == "left":
+                del unsettled[attempt]
         elif line.action == "Settle":
-            one = found[attempt]
+            one = unsettled.pop(attempt)
             one.late |= line.outcome == "deadline" and one.told != "deadline"
             if line.outcome == "answered":
-                settled[line.who] = attempt
-        elif line.action == "Retire" and line.who in settled:
-            found[settled.pop(line.who)].unfit = True
+                answered[line.who] = attempt
+        elif line.action == "Retire" and line.who in answered:
+            found[answered.pop(line.who)].unfit = True
         elif line.action == "Unregister":
-            settled.pop(line.who, None)
+            answered.pop(line.who, None)
     _name(found, asks)
     return found
 

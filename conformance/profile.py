@@ -222,7 +222,7 @@ class ProfileSystem:
             self._basis = frozenset({self.window()})
         if isinstance(owner.position, Dead):
             raise Divergence(f"the coordinator died after {name}")
-        return str(passed.outcome)
+        return passed.outcome or ""
 
     def _check(self, name: str, step: At, passed: Passed) -> None:
         """A step as it was released, with the parameters that it must have."""

@@ -56,6 +56,13 @@ MUTANTS = (
         "            step.outcome = built.value\n",
         "            step.outcome = built.value\n            self._dirty = False\n",
     ),
+    _mutant(
+        "observe-clean",
+        "a record that was taken leaves memory clean",
+        _COORDINATOR,
+        "            self._dirty = True\n        return True\n",
+        "        return True\n",
+    ),
     Mutant(
         "runtime-before-artifact",
         "the runtime file is written before its artifact",
@@ -155,7 +162,7 @@ MUTANTS = (
         "truncation-believed",
         "a checkpoint that lost records is taken for whole",
         _STATE,
-        "    if not _complete(document, counters):\n",
+        "    if not _complete(document):\n",
         "    if False:\n",
     ),
     _mutant(
@@ -207,6 +214,7 @@ SHOWS_IN: Mapping[str, str] = {
     "compare-by-digest": "GraphWindow",
     "checkpoint-ignored": "GraphFailures",
     "dirty-cleared-early": "GraphWindow",
+    "observe-clean": "GraphWindow",
     "runtime-before-artifact": "GraphWindow",
     "nine-values": "domains",
     "ratio-at-most": "domains",

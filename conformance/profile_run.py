@@ -42,8 +42,8 @@ GRAPHS: Mapping[str, Bounds] = {
     "GraphCountReplays": Bounds("ab", counted=("recovery_replays", "recovery_replay_mismatches")),
     "GraphCountPublications": Bounds("a", counted=("generations_published", "semantic_noops")),
 }
-# Wherever a fault shows, it shows in one of so many tours of one of the graphs, or in so many windows.
-_HUNT_TOURS, _HUNT_CASES = 40, 300
+# Tours where a fault is known to show, tours of each other graph, windows.
+_HUNT_TOURS, _LOOK_TOURS, _HUNT_CASES = 40, 8, 200
 
 
 @contextmanager
@@ -75,8 +75,9 @@ def hunt(mutant: Mutant) -> Kill:
             elif where == ANSWERS:
                 check_answers(mutant.to_json())
             else:
-                with replay(where, mutant, patience_s=3.0) as driven:
-                    driven.run(longest=60, most_tours=_HUNT_TOURS)
+                with replay(where, mutant) as driven:
+                    known = where == SHOWS_IN.get(mutant.name)
+                    driven.run(longest=80, most_tours=_HUNT_TOURS if known else _LOOK_TOURS)
         except Divergence as difference:
             spent = time.monotonic() - started
             return Kill(mutant, difference.detector, str(difference)[:20_000], spent)

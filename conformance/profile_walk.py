@@ -19,11 +19,11 @@ from conformance.profile_invariants import invariants
 
 __all__ = ["BOUNDS", "ProfileWalks", "Walks", "walk"]
 
-# Two policies that differ in how many observations they ask for, and one that lets a domain be wide.
+# Two policies that differ in how many observations they ask for, and one whose domains are narrower.
 BOUNDS = Bounds(
     "abc",
     window=12,
-    policies={"p": (1, 1), "q": (4, 1), "r": (2, 2)},
+    policies={"p": (1, 2), "q": (4, 2), "r": (2, 1)},
     counted=(
         "generations_published",
         "semantic_noops",
@@ -56,11 +56,11 @@ class _Walk:
     def _moves(self) -> Iterator[tuple[dict[Value, Value], int]]:
         pc = str(self._state["pc"])
         if pc == "down":
-            yield {"name": "Restart"}, 12
+            yield {"name": "Restart"}, 10
             yield from self._damages()
             return
         if pc in GATE_OF_PC:
-            yield {"name": GATE_OF_PC[pc]}, 30
+            yield {"name": GATE_OF_PC[pc]}, 36
             for landed in BOUNDS.landings if pc in WRITES.values() else ():
                 yield {"name": "FailWrite", "file": pc, "landed": landed}, 3
         if pc == "idle":
@@ -68,10 +68,10 @@ class _Walk:
                 yield {"name": "Build"}, 24
             # Often the same value again, so that domains come about at all.
             for value in BOUNDS.values:
-                yield {"name": "Observe", "record": value}, 9 if value == "a" else 2
+                yield {"name": "Observe", "record": value}, 12 if value == "a" else 1
         if pc == "idle" or pc in (*WRITES.values(), "switch"):
-            yield {"name": "Serve"}, 2
-        yield {"name": "Crash"}, 2
+            yield {"name": "Serve"}, 3
+        yield {"name": "Crash"}, 3
 
     def _damages(self) -> Iterator[tuple[dict[Value, Value], int]]:
         """What may happen to the files as they are."""
@@ -80,9 +80,9 @@ class _Walk:
                 yield {"name": "ChangePolicy", "policy": policy}, 1
         runtime = self._state["runtime"]
         if self._state["artifacts"]:
-            yield {"name": "Corrupt", "file": "artifact"}, 1
+            yield {"name": "Corrupt", "file": "artifact"}, 2
         if runtime:
-            yield {"name": "Remove"}, 1
+            yield {"name": "Remove"}, 4
         if runtime and runtime != frozenset({self._system.folder.garbage()}):
             yield {"name": "Corrupt", "file": "runtime"}, 1
         files = self._state["state"]
@@ -91,10 +91,10 @@ class _Walk:
             assert isinstance(file, Function)
             yield {"name": "Corrupt", "file": "state"}, 1
             if file["records"]:
-                yield {"name": "Truncate"}, 1
+                yield {"name": "Truncate"}, 2
             for records in (("b",), ("a", "a", "a", "a"), ("a", "b", "c")):
                 if records != file["records"]:
-                    yield {"name": "Drift", "records": records}, 1
+                    yield {"name": "Drift", "records": records}, 4
 
     def take(self, move: Function) -> str:
         """Take the step, and record it."""

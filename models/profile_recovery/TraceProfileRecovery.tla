@@ -42,8 +42,12 @@ Goes(c)  == at[c] < Len(TLCGet(Kept)[t][c])
 Line(c)  == TLCGet(Kept)[t][c][at[c] + 1]
 Ready(c) == Goes(c) /\ \A d \in DOMAIN Line(c).needs : at[d] >= Line(c).needs[d]
 
+\* A line counts the records in memory.
+Counts(l) == "records" \in DOMAIN l /\ l.records = Len(window)
+
 \* A line is about this generation, if about any.
 About(l, generation) ==
+    /\ "artifact" \in DOMAIN l
     /\ (l.artifact = "") <=> (generation = {})
     /\ \A e \in generation, k \in known : (k[1] = l.artifact) <=> (k[2] = e)
     /\ known' = known \cup {<<l.artifact, e>> : e \in generation}
@@ -57,9 +61,9 @@ Silent(l) ==
     /\ \/ l.name = "Restart" /\ l.policy = policy /\ Restart
        \/ l.name = "LoadState" /\ LoadState(l.outcome)
        \/ l.name = "VerifyRuntime" /\ VerifyRuntime(l.outcome)
-       \/ l.name = "Replay" /\ l.records = Len(window) /\ Replay(l.outcome)
+       \/ l.name = "Replay" /\ Counts(l) /\ Replay(l.outcome)
        \/ l.name = "Observe" /\ l.record \in Values /\ Observe(l.record)
-       \/ l.name = "Build" /\ l.records = Len(window) /\ Build(l.outcome)
+       \/ l.name = "Build" /\ Counts(l) /\ Build(l.outcome)
        \/ l.name = "Serve" /\ Serve(l.outcome)
        \/ l.name = "Crash" /\ Crash
        \/ l.name = "Drift" /\ Drift(l.to)
@@ -73,7 +77,7 @@ Match(l) ==
     \/ l.name = "WriteArtifact" /\ About(l, {Candidate}) /\ Written(l, WriteArtifact, "artifact")
     \/ l.name = "WriteRuntime" /\ About(l, {Candidate}) /\ Written(l, WriteRuntime, "runtime")
     \/ l.name = "Switch" /\ About(l, {Candidate}) /\ Switch
-    \/ /\ l.name = "WriteState" /\ l.records = Len(window)
+    \/ /\ l.name = "WriteState" /\ Counts(l)
        /\ About(l, IF build = "new" THEN {Candidate} ELSE current) /\ Written(l, WriteState, "state")
 
 Explain(c) == /\ Match(Line(c))

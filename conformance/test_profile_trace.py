@@ -1,0 +1,199 @@
+"""Recorded runs of real coordinators are behaviours of the model; damaged recordings are not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+import pytest
+
+from conformance import profile_run
+from conformance.engine.gates import Nursery
+from conformance.engine.mutants import Mutant
+from conformance.engine.replay import Divergence
+from conformance.engine.trace import Recorded, TraceError
+from conformance.engine.values import Function, Value, show
+from conformance.engine.walk import repeat
+from conformance.engine.walk import walk as engine_walk
+from conformance.profile_mutants import MUTANTS
+from conformance.profile_stress import BOUNDS as STRESS_BOUNDS
+from conformance.profile_stress import stress
+from conformance.profile_trace import check, damage, explain, lines_of
+from conformance.profile_walk import BOUNDS, ProfileWalks, walk
+
+SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
+# How often 30 walks of 60 steps take each step, at the least: about half of what they do.
+FLOORS = {
+    "Restart": 50,
+    "LoadState absent": 20,
+    "LoadState loaded": 15,
+    "LoadState damaged": 4,
+    "VerifyRuntime absent": 20,
+    "VerifyRuntime verified": 12,
+    "VerifyRuntime refused": 4,
+    "Replay equal": 7,
+    "Replay different": 4,
+    "Observe": 140,
+    "Build new": 40,
+    "Build same": 70,
+    "Build nothing": 1,
+    "WriteArtifact written": 30,
+    "WriteRuntime written": 25,
+    "WriteState written": 90,
+    "Switch": 25,
+    "Serve served": 15,
+    "Serve nothing": 9,
+    "FailWrite artifact": 5,
+    "FailWrite runtime": 2,
+    "FailWrite state": 8,
+    "Crash": 40,
+    "ChangePolicy": 3,
+    "Drift": 10,
+    "Truncate": 3,
+    "Corrupt": 5,
+    "Remove": 1,
+}
+
+
+@pytest.mark.slow
+def test_random_walks_keep_the_invariants_and_are_behaviours_of_the_model() -> None:
+    with Nursery(profile_run.ENTRY) as nursery:
+        walks = walk(nursery, walks=30, steps=60, fresh="CONFORMANCE_SEED" in os.environ)
+    assert not walks.missing(FLOORS), walks.counts
+    assert set(walks.counts) == set(FLOORS)
+    assert walks.steps > 900
+    assert len(walks.transitions) >= 80 and max(walks.transitions.values()) > 5
+    for recording, verdict in zip(walks.recordings, check(walks.recordings, BOUNDS), strict=True):
+        assert verdict.accepted, explain(recording, verdict)
+
+
+def mutant(name: str) -> Mutant:
+    return next(mutant for mutant in MUTANTS if mutant.name == name)
+
+
+@pytest.mark.slow
+def test_a_walk_finds_a_fault_and_prints_the_shortest_way_to_it() -> None:
+    fault = mutant("observe-clean").to_json()
+    with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence) as seen:
+        engine_walk(ProfileWalks(nursery), walks=30, steps=5, fresh=False)
+    [line] = [text for text in seen.value.__notes__ if "--walk" in text]
+    path, variant = line.partition("--walk ")[2].strip("'"), line.split("--variant ")[1].split()[0]
+    with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence):
+        repeat(ProfileWalks(nursery), int(variant), path)
+    with Nursery(profile_run.ENTRY) as nursery:
+        repeat(ProfileWalks(nursery), int(variant), path)
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Recorded]:
+    """Coordinators that ran freely and were killed."""
+    return stress(tmp_path_factory.mktemp("stress"), SEED, kills=6)
+
+
+@pytest.mark.slow
+def test_free_runs_under_kills_are_behaviours_of_the_model(recording: Sequence[Recorded]) -> None:
+    (verdict,) = check([recording], STRESS_BOUNDS)
+    assert verdict.accepted, f"CONFORMANCE_SEED={SEED}\n{explain(recording, verdict)}"
+    assert {line.action for line in recording} >= {
+        "Restart",
+        "Crash",
+        "Build",
+        "WriteState",
+        "Serve",
+        "Observe",
+    }
+
+
+# The damage that is a behaviour all the same, and why.
+SURVIVORS = {
+    **dict.fromkeys(
+        (
+            "line 10 (Serve) dropped", "line 10 (Serve) doubled", "line 17 (Serve) dropped",
+            "line 17 (Serve) doubled", "line 17 (Serve) swapped with Build", "line 31 (Serve) dropped",
+            "line 31 (Serve) doubled",
+        ),
+        "whoever asks changes nothing, and nothing is served before and after that Build",
+    ),
+    **dict.fromkeys(
+        ("line 4 (Observe) has another record", "line 23 (Observe) has another record"),
+        "digests are only names: another value leads to as many and as new domains there",
+    ),
+    **dict.fromkeys(
+        (
+            "line 8 (WriteState) goes failed not written", "line 21 (WriteState) goes failed not written",
+            "line 30 (WriteState) goes failed not written",
+        ),
+        "a write that failed may have taken place, and no later line depends on whether it counts",
+    ),
+    **dict.fromkeys(
+        ("line 30 (WriteState) dropped", "line 30 (WriteState) swapped with Serve"),
+        "the last write of a process that is killed may be unrecorded, and Serve does not mind it",
+    ),
+    "line 32 (Crash) dropped": "a recording may end anywhere",
+}  # fmt: skip
+
+# F305 section 6.2: published, other records under the label, replayed, published anew, a checkpoint that
+# fails and is written by the next publish.
+ARCHIVED: Sequence[str | tuple[str, Mapping[Value, Value]]] = (
+    "Restart", "LoadState", "VerifyRuntime", ("Observe", {"record": "a"}), "Build", "WriteArtifact",
+    "WriteRuntime", "WriteState", "Switch", "Serve", "Crash", ("Drift", {"records": ("b",)}),
+    "Restart", "LoadState", "VerifyRuntime", "Replay", "Serve", "Build", "WriteArtifact", "WriteRuntime",
+    "WriteState", "Switch", ("Observe", {"record": "c"}), "Build", "WriteArtifact", "WriteRuntime",
+    ("FailWrite", {"file": "state", "landed": False}), "Switch", "Build", "WriteState", "Serve", "Crash",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def archived() -> Sequence[Recorded]:
+    """The archived scenario, recorded step by step; it ends with exactly its counters."""
+    with Nursery(profile_run.ENTRY) as nursery:
+        walks = ProfileWalks(nursery)
+        with closing(walks.begin(0)) as system:
+            for step in ARCHIVED:
+                name, params = (step, {}) if isinstance(step, str) else step
+                system.take(Function({"name": name, **params}))
+            saved = show(system.project()["state"])
+    for counted in (
+        "generations_published |-> 3",
+        "recovery_replays |-> 1",
+        "recovery_replay_mismatches |-> 1",
+        "checkpoint_failures |-> 1",
+        "semantic_noops |-> 1",
+        "publication_failures |-> 0",
+    ):
+        assert counted in saved
+    (lines,) = walks.recordings
+    return lines
+
+
+def test_the_archived_scenario_is_a_behaviour_and_ends_with_its_counters(
+    archived: Sequence[Recorded],
+) -> None:
+    (verdict,) = check([archived], BOUNDS)
+    assert verdict.accepted, explain(archived, verdict)
+
+
+@pytest.mark.slow
+def test_every_systematic_damage_is_rejected(archived: Sequence[Recorded]) -> None:
+    damaged = damage(archived)
+    verdicts = check(list(damaged.values()), BOUNDS)
+    survivors = {name for name, verdict in zip(damaged, verdicts, strict=True) if verdict.accepted}
+    assert len(damaged) > 120
+    assert survivors == set(SURVIVORS)
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"schema": "another-trace-v9"}\n', '{"schema": "smtspool-trace-v1"}\n']
+)
+def test_a_recording_that_is_not_whole_is_an_error(text: str) -> None:
+    with pytest.raises(TraceError):
+        lines_of(text)
+
+
+def test_a_step_of_another_protocol_is_an_error() -> None:
+    step = {"sequence": 1, "pid": 1, "thread": "t", "clock": 1.0, "action": "TryLock"}
+    line = json.dumps({**step, "params": {}, "outcome": None})
+    with pytest.raises(TraceError, match="TryLock"):
+        lines_of(f'{{"schema": "smtspool-trace-v1"}}\n{line}\n')
