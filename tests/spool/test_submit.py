@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from smtspool.errors import InfrastructureError, MisuseError
-from smtspool.spool import Spool
+from smtspool.spool import Outcome, Spool
 from tests.spool.support import Ledger, envelope, files, scan
 
 
@@ -32,6 +34,41 @@ def test_producers_that_submit_one_name_at_once_lose_nothing(
         names = list(threads.map(lambda number: spool.submit("a.json", envelope(number)), range(40)))
     assert len(set(names)) == 40
     assert scan(spool, ledger).created == 40
+
+
+def test_what_a_killed_producer_left_is_swept_by_the_next_scan(
+    root: Path, spool: Spool, ledger: Ledger
+) -> None:
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+
+        def files_and_then_none() -> Iterator[tuple[str, bytes]]:
+            yield "a.json", envelope(1)
+            os.write(tell, b"x")
+            signal.pause()
+
+        spool.submit_many(files_and_then_none())
+    try:
+        assert os.read(ready, 1)
+        assert len(list((root / "incoming").iterdir())) == 2, "a file and the mark"
+        assert scan(spool, ledger).outcome is Outcome.IDLE
+        assert len(list((root / "incoming").iterdir())) == 2, "its producer lives"
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(tell)
+    assert scan(spool, ledger).outcome is Outcome.IDLE
+    assert list((root / "incoming").iterdir()) == []
+
+
+def test_temporary_files_of_other_programs_stay(root: Path, spool: Spool, ledger: Ledger) -> None:
+    kept = [".a.json.Xy12", ".0123456789abcdef.tmp", "a.tmp", f".{'g' * 16}-1.tmp"]
+    for name in kept:
+        (root / "incoming" / name).write_bytes(b"half")
+    assert scan(spool, ledger).outcome is Outcome.IDLE
+    assert files(root)["incoming"] == set(kept)
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import Self
 
 from smtspool.actions import action
-from smtspool.errors import InfrastructureError, LockRefused, MisuseError
-from smtspool.files import Directory, Draft, FileLock, sync_drafts
+from smtspool.errors import InfrastructureError, LockRefused
+from smtspool.files import Directory, FileLock
 from smtspool.query import Limits
 from smtspool.spool.admission import Admission, Commit, Folders, Tally
-from smtspool.spool.names import free_names, is_published, may_submit
+from smtspool.spool.names import is_published
 from smtspool.spool.quarantine import Quarantine
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.state import DirectoryState
+from smtspool.spool.submission import publish, sweep
 from smtspool.spool.waiting import wait_for_change
 
 __all__ = ["Spool"]
@@ -80,7 +80,7 @@ class Spool:
         with _infrastructure("cannot submit"), self._root.child("incoming", create=True) as incoming:
             published: list[str] = []
             rest = iter(files)
-            while chunk := _publish(incoming, islice(rest, _TOGETHER)):
+            while chunk := publish(incoming, islice(rest, _TOGETHER)):
                 published += chunk
             incoming.sync()
             return published
@@ -161,7 +161,9 @@ class Spool:
 
     def _list(self, incoming: Directory) -> list[str]:
         self._seen = DirectoryState.of(incoming)
-        return sorted(filter(is_published, incoming.names()))
+        names = incoming.names()
+        sweep(incoming, names)
+        return sorted(filter(is_published, names))
 
     def _pass(
         self,
@@ -215,36 +217,6 @@ class Spool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _publish(incoming: Directory, files: Iterable[tuple[str, bytes]]) -> list[str]:
-    """Publish all of them, or after an error some; returns their names."""
-    limit = incoming.name_max()
-    drafts: list[tuple[str, Draft]] = []
-    published: list[str] = []
-    try:
-        for name, data in files:
-            if not may_submit(name, limit):
-                raise MisuseError(
-                    f"{name!r} cannot be submitted: it must be one visible file name of at most {limit} "
-                    "bytes that does not end in .tmp"
-                )
-            drafts.append((name, Draft.write(incoming, data)))
-        sync_drafts([draft for _, draft in drafts])
-        for name, draft in drafts:
-            published.append(_name(incoming, name, draft))
-    finally:
-        for _, draft in drafts[len(published) :]:
-            draft.discard()
-    return published
-
-
-def _name(incoming: Directory, name: str, draft: Draft) -> str:
-    for free in free_names(name, incoming.name_max):
-        with suppress(FileExistsError):
-            draft.publish(free, replace=False)
-            return free
-    raise FileExistsError(errno.EEXIST, "no free name to submit as", name)
 
 
 def _report(tally: Tally, listed: int, left: int, lock_wait_ns: int) -> ScanReport:
