@@ -80,7 +80,7 @@ SUBJECTS = (
         _MODELS / "spool_admission" / "MCSpoolAdmission.tla",
         ("smtspool.spool.admission", "smtspool.spool.spool"),
         spool_mutants.MUTANTS,
-        partial(protocols.hunt, "spool"),
+        partial(protocols.hunt, "spool", tours=16),
         (
             "conformance/test_spool_trace.py::test_a_recording_is_explained_whole",
             "conformance/test_spool_trace.py::test_what_may_happen_to_a_service_is_explained",
@@ -95,7 +95,7 @@ SUBJECTS = (
         _MODELS / "cancellation" / "MCCancellation.tla",
         ("smtspool.solve.persistent",),
         cancellation_mutants.MUTANTS,
-        cancellation_run.hunt,
+        partial(cancellation_run.hunt, tours=120),
         ("tests/solve/test_persistent.py", "tests/solve/test_cancellation_history.py"),
     ),
 )

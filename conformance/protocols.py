@@ -76,13 +76,13 @@ def repeat_walk(name: str, variant: int, path: str) -> None:
         repeat(SpoolWalks(nursery), variant, path)
 
 
-def hunt(name: str, mutant: Mutant) -> Kill:
+def hunt(name: str, mutant: Mutant, *, tours: int = _HUNT_TOURS) -> Kill:
     """Drive the first tours through a mutant until something differs."""
     mutant.check()
     started = time.monotonic()
     with replay(name, mutant, patience_s=3.0) as driven:
         try:
-            driven.run(longest=60, most_tours=_HUNT_TOURS, workers=os.cpu_count() or 1)
+            driven.run(longest=60, most_tours=tours, workers=os.cpu_count() or 1)
         except Divergence as difference:
             return Kill(mutant, difference.detector, str(difference), time.monotonic() - started)
     return Kill(mutant, None, "survived", time.monotonic() - started)
