@@ -9,77 +9,128 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from conformance.engine.manifest import load_manifest
 from conformance.engine.module import identifiers, strip_comments, variables
 
-__all__ = ["PAGE", "page"]
+__all__ = ["MODELS", "PAGE", "Model", "page"]
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "invariants.md"
-MODULES = ("models/spool_admission/SpoolAdmission.tla", "models/spool_admission/MCSpoolAdmission.tla")
-CODE = ROOT / "impl" / "smtspool" / "spool"
 _OPERATOR = re.compile(
     r"^([A-Za-z_]\w*)(?:\([^)]*\))?\s*==(.*?)(?=^[A-Za-z_]\w*(?:\([^)]*\))?\s*==|\Z)", re.M | re.S
 )
 
 
-def _bodies(module: Path) -> Mapping[str, str]:
-    return dict(_OPERATOR.findall(strip_comments(module.read_text())))
+@dataclass(frozen=True)
+class Model:
+    """A pure module, and the folder of the code that takes its steps."""
+
+    module: Path
+    code: Path
+
+    @cached_property
+    def modules(self) -> tuple[Path, ...]:
+        """The module and what bounds it."""
+        return self.module, self.module.with_name(f"MC{self.module.name}")
+
+    @cached_property
+    def bodies(self) -> Mapping[str, str]:
+        """Operator -> its definition."""
+        return {
+            name: body
+            for path in self.modules
+            for name, body in _OPERATOR.findall(strip_comments(path.read_text()))
+        }
+
+    @cached_property
+    def runs(self) -> Mapping[str, str]:
+        """The cfgs that are about this module -> their texts."""
+        ours = {*(path.name for path in self.modules), f"Legacy{self.module.name}"}
+        listed = load_manifest(self.module.with_name("manifest.toml"))
+        cfgs = sorted(run.cfg for run in listed if run.module in ours)
+        return {Path(cfg).stem: self.module.with_name(cfg).read_text() for cfg in cfgs}
+
+    @cached_property
+    def symbols(self) -> Mapping[str, list[str]]:
+        """Action -> the functions of the code that take it."""
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.code.glob("*.py")):
+            for owner in ast.parse(path.read_text()).body:
+                inside = owner.body if isinstance(owner, ast.ClassDef) else [owner]
+                within = f"{path.stem}.{owner.name}" if isinstance(owner, ast.ClassDef) else path.stem
+                for function in inside:
+                    if isinstance(function, ast.FunctionDef):
+                        for name in re.findall(r"\baction\('(\w+)'", ast.unparse(function)):
+                            found.setdefault(name, []).append(f"{within}.{function.name}")
+        return {action: found[action] for action in found if action in self.bodies}
+
+    def unfolded(self, name: str) -> str:
+        """A definition with those that it is made of."""
+        pending, seen = [name], set[str]()
+        while pending:
+            body = self.bodies.get(current := pending.pop())
+            if body is not None and current not in seen:
+                seen.add(current)
+                pending += re.findall(r"[A-Za-z_]\w*", body)
+        return "".join(self.bodies[name] for name in sorted(seen))
+
+    def steps(self, predicate: str) -> Iterator[str]:
+        """The actions that change a variable of which a predicate speaks, with their code."""
+        told = self.unfolded(predicate)
+        spoken = [name for name in variables(self.module) if re.search(rf"\b{name}\b", told)]
+        for action, symbols in self.symbols.items():
+            body = self.unfolded(action)
+            if any(re.search(rf"\b{name}'", body) for name in spoken):
+                yield f"`{action}` in {' and '.join(f'`{symbol}`' for symbol in dict.fromkeys(symbols))}"
 
 
-def _symbols() -> Mapping[str, str]:
-    """Action -> the function of the code that takes it."""
-    found: dict[str, str] = {}
-    for path in sorted(CODE.glob("*.py")):
-        for owner in ast.parse(path.read_text()).body:
-            if isinstance(owner, ast.ClassDef):
-                for function in owner.body:
-                    for name in re.findall(r"action\('(\w+)'", ast.unparse(function)):
-                        found[name] = f"{path.stem}.{owner.name}.{getattr(function, 'name', '')}"
-    return found
+def _model(folder: str, module: str, code: str) -> Model:
+    return Model(ROOT / "models" / folder / f"{module}.tla", ROOT / "impl" / "smtspool" / code)
 
 
-def _steps(predicate: str, bodies: Mapping[str, str], names: tuple[str, ...]) -> Iterator[str]:
-    """The actions that change a variable of which a predicate speaks."""
-    told = {name for name in names if re.search(rf"\b{name}\b", predicate)}
-    for action in _symbols():
-        # TryLock is the sum of its three ways.
-        body = bodies["Acquire" if action == "TryLock" else action]
-        if any(f"{name}'" in body for name in told):
-            yield action
+MODELS = (
+    _model("spool_admission", "SpoolAdmission", "spool"),
+    _model("cancellation", "Cancellation", "solve"),
+    _model("cancellation", "Race", "solve"),
+    _model("qualification", "Qualification", "cluster"),
+    _model("profile_recovery", "ProfileRecovery", "profile"),
+)
+
+
+def _chapter(model: Model) -> Iterator[str]:
+    """Everything of one model."""
+    known = {key: (path, *value) for path in model.modules for key, value in identifiers(path).items()}
+    yield from (f"## {model.module.stem}", "")
+    for key in sorted(known, key=lambda text: int(text.partition("-")[2])):
+        path, name, statement = known[key]
+        runs = [run for run, text in model.runs.items() if re.search(rf"^\s+{name}$", text, re.M)]
+        if not runs:
+            raise ValueError(f"no run checks {key}")
+        statement = statement.removeprefix(f"{name}: ")
+        yield from (
+            f"### {key}: {name}",
+            statement[:1].upper() + statement[1:],
+            "",
+            f"- defined in `{path.relative_to(ROOT)}`",
+            f"- checked in {', '.join(f'`{run}`' for run in runs)}",
+            f"- may be broken by {', '.join(model.steps(name)) or 'no step of the code'}",
+            "",
+        )
 
 
 def page() -> str:
     """The page, as it must be."""
-    bodies = {name: body for path in MODULES for name, body in _bodies(ROOT / path).items()}
-    names = variables(ROOT / MODULES[0])
-    symbols = _symbols()
-    cfgs = sorted((ROOT / "models" / "spool_admission").glob("*.cfg"))
-    known = {key: (path, *value) for path in MODULES for key, value in identifiers(ROOT / path).items()}
-    lines = [
+    head = [
         "# Invariants",
         "",
         "Written by `python -m conformance.invariants` from the models and the code.",
         "",
     ]
-    for key in sorted(known, key=lambda text: int(text.partition("-")[2])):
-        path, name, statement = known[key]
-        told = bodies[name] if name != "TypeOK" else " ".join(names)
-        runs = [cfg.stem for cfg in cfgs if re.search(rf"^\s+{name}$", cfg.read_text(), re.M)]
-        if not runs:
-            raise ValueError(f"no run checks {key}")
-        steps = [f"`{action}` in `{symbols[action]}`" for action in _steps(told, bodies, names)]
-        lines += [
-            f"## {key}: {name}",
-            statement[:1].upper() + statement[1:],
-            "",
-            f"- defined in `{path}`",
-            f"- checked in {', '.join(f'`{run}`' for run in runs)}",
-            f"- may be broken by {', '.join(steps) or 'no step of the code'}",
-            "",
-        ]
-    return "\n".join(lines)
+    return "\n".join([*head, *(line for model in MODELS for line in _chapter(model))])
 
 
 if __name__ == "__main__":
