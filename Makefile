@@ -5,12 +5,13 @@
 # make models-long  every safety run with one bound raised, for long nights
 # make conformance  every model driven through the code, with figures
 # make mutants      every generated fault of models and code, and what sees it first, against the pinned matrix
+# make races        ten thousand races of the real engines under kills, recorded and checked
 # make bench   speed against the limits and the peers, table and JSON
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test quick bench lint clean models models-long conformance mutants
+.PHONY: run test quick bench lint clean models models-long conformance races mutants
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -46,6 +47,9 @@ mutants: $(VENV)/stamp
 
 quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
+
+races: $(VENV)/stamp
+	$(BIN)/python -m conformance race --races 10000
 
 bench: $(VENV)/bench-stamp
 	$(BIN)/python -m benchmarks

@@ -155,10 +155,10 @@ def _told(window: Window) -> dict[str, _Attempt]:
     answered: dict[str, str] = {}  # thread -> the attempt that it settled as answered
     for line in window.lines:
         attempt = str(line.params.get("attempt", ""))
-        if line.action == "Register":
+        if attempt and attempt not in found:  # at its Register, or that is missing
             found[attempt] = unsettled[attempt] = _Attempt(called_off=attempt in window.called_off)
             asks[attempt] = str(line.params["query"])
-        elif line.action in ("CancelSolver", "Close"):
+        if line.action in ("CancelSolver", "Close"):
             query = line.params.get("query")
             for name, one in unsettled.items():
                 if one.cause is None and query in (None, asks[name]):
@@ -170,7 +170,7 @@ def _told(window: Window) -> dict[str, _Attempt]:
                 one.cause, one.told, one.late = "deadline", "deadline", True
             if line.outcome == "left":
                 del unsettled[attempt]
-        elif line.action == "Settle":
+        elif line.action == "Settle" and attempt in unsettled:
             one = unsettled.pop(attempt)
             one.late |= line.outcome == "deadline" and one.told != "deadline"
             if line.outcome == "answered":

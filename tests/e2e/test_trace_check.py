@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,9 @@ def recording(place: Place) -> Path:
 @pytest.mark.slow
 def test_what_the_service_does_is_explained(place: Place, recording: Path) -> None:
     steps = recording.read_text().count('"consumer"')
-    assert f"{steps} lines, all explained" in place.run("trace", "check", recording).stdout
+    told = place.run("trace", "check", recording).stdout
+    assert f"{steps} lines, all explained" in told
+    assert re.search(r"solving: \d+ lines in \d+ windows of \d+ kinds, all explained", told)
     assert recording.read_text().count('"action": "List"') >= 3, "the second run was cut into passes"
 
 

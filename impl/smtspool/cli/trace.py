@@ -21,7 +21,7 @@ app.add_typer(traces, name="trace")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Written by: smtspool serve --trace FILE")],
 ) -> None:
-    """Check a recording against the model of spool admission; exit 5 if the model does not explain it.
+    """Check a recording against the models of admission and of solving; exit 5 if one does not explain it.
 
     TLC looks for one order of the recorded steps that the model allows; if there is none, the first line
     that no step explains is named, with what is possible there. Needs the models, so a checkout of smtspool.
