@@ -34,33 +34,36 @@ def run(bench: Bench) -> Iterator[Row]:
 
 
 def _replay(bench: Bench) -> Iterator[Row]:
-    few, many = bench.choose((50, 100), (1_000, 10_000), (1_000, 10_000))
-    times = {}
-    for count in (few, many):
+    counts = bench.choose((50, 100), (1_000, 3_000, 10_000), (1_000, 3_000, 10_000))
+    processor: dict[int, Sample] = {}
+    for count in counts:
+        bench.say(f"{count} records")
         with bench.directory() as directory:
             size = _checkpoint(bench, directory, count)
-            times[count] = Sample(tuple(_recover(directory, bench.choose(3, 20, 60))))
-    small, large = times[few], times[many]
-    note = f"a checkpoint of {size / 1e6:.1f} MB, of runs of the sample programs on inputs near their seeds"
-    for name, share in (("P50", 0.5), ("P95", 0.95)):
-        figure = large.quantile(share)
-        spread = (large.low, large.high)
-        bar = at_most(0.5) if name == "P95" else None
-        yield Row(
-            f"profile replay, {many:,} records, {name}", "s", figure, "", None, figure, spread, bar, note
+            times = list(_recover(directory, bench.choose(3, 20, 60)))
+        wall, processor[count] = (Sample(part) for part in zip(*times, strict=True))
+        note = (
+            f"a checkpoint of {size / 1e6:.1f} MB, of runs of the sample programs on inputs near their seeds"
         )
-    ratio = large.median / small.median
-    spread = (large.quantile(0.25) / small.quantile(0.25), large.quantile(0.75) / small.quantile(0.75))
+        what = f"profile replay, {count:,} records"
+        if count == counts[-1]:
+            yield Row.value(f"{what}, P50", "s", wall.median, wall, None, note)
+            yield Row.value(f"{what}, P95", "s", wall.quantile(0.95), wall, at_most(0.5), note)
+        yield Row.value(f"{what}, CPU time", "s", processor[count].median, processor[count], None, note)
+    few, many = counts[0], counts[-1]
+    small, large = processor[few], processor[many]
+    growth = large.median / small.median
+    spread = (large.low / small.high, large.high / small.low)
     yield Row(
-        f"profile replay, {many:,} records",
+        f"profile replay, {many:,} records, CPU time",
         "s",
         large.median,
         f"{few:,} records",
         small.median,
-        ratio,
+        growth,
         spread,
         None,
-        "medians; the spread is that of the quartiles",
+        f"{many / few:g} times the records",
     )
 
 
@@ -86,13 +89,14 @@ def _checkpoint(bench: Bench, directory: Path, count: int) -> int:
     return (directory / "state.json").stat().st_size
 
 
-def _recover(directory: Path, times: int) -> Iterator[float]:
+def _recover(directory: Path, times: int) -> Iterator[tuple[float, float]]:
+    """Seconds of wall and of CPU time, time after time."""
     with Directory.open(directory) as folder:
         for _ in range(times):
             gc.collect()
-            started = time.perf_counter()
+            started, used = time.perf_counter(), time.process_time()
             recovered = Coordinator(folder, window=WINDOW)
-            elapsed = time.perf_counter() - started
+            elapsed = (time.perf_counter() - started, time.process_time() - used)
             if recovered.dirty:
                 raise RuntimeError(f"the replay found something: {recovered.snapshot().doubts}")
             yield elapsed
