@@ -15,7 +15,7 @@ from smtspool.files.directory import Directory
 
 __all__ = ["Draft", "is_temporary", "sync_drafts", "temporary_name", "write_durable"]
 
-_FEW = 4  # files synced one by one: the sync of a file system waits for other programs' files too
+_FEW = 8  # files synced one by one: the sync of a file system waits for other programs' files too
 
 
 def temporary_name() -> str:

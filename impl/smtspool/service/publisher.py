@@ -40,7 +40,7 @@ log = logging.getLogger("smtspool")
 RESULT_SCHEMA = "smtspool-result-v1"
 PASS_LIMIT = 256
 # After a pass, results gather this long: a pass costs much the same for one as for fifty.
-GATHER_SECONDS = 0.1
+GATHER_SECONDS = 0.25
 # Looked at without being woken this often: failed publications become due again.
 PAUSE_SECONDS = 1.0
 LOCK = ".publish.lock"
