@@ -158,7 +158,7 @@ def _judged(subject: Subject, mutants: Sequence[ModelMutant], say: Say) -> Mappi
     folder = subject.bounded.parent
     runs = [r for r in load_manifest(folder / "manifest.toml") if r.module == subject.bounded.name]
     small = [r for r in runs if r.kind == "graph" or (r.kind == "safety" and r.distinct <= _MOST_STATES)]
-    small.sort(key=lambda run: (run.kind, run.distinct))
+    small.sort(key=lambda run: (run.kind, -run.edges, run.distinct))
     cfgs = [(folder / run.cfg, 2 * run.depth) for run in small]
     verdicts = dict(judge(subject.bounded, mutants, cfgs, view=subject.view, say=say))
     live = sorted((r for r in runs if r.kind == "liveness"), key=lambda run: run.distinct)

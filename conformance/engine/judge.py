@@ -1,11 +1,13 @@
 """What TLC says of many mutants of one module, in few runs.
 
 All mutants of a module go into one text: a definition becomes a choice by a variable ``mutant``, which every
-behaviour keeps, and TLC explores all of them side by side. Two questions are asked, one after the other:
+behaviour keeps, and TLC explores all of them side by side. Two questions are asked with each bound:
 
-1. Which invariant or action property does it violate, with any bound? It is not explored beyond that.
+1. Which invariant or action property does it violate? It is not explored beyond that.
 2. If none: is its labelled graph another one? Steps of the original and of the mutant are both followed, and
    a step that only one of the two has is the answer.
+
+Who is not seen with one bound is tried with the next, so the richest comes first.
 
 A mutant whose evaluation fails (``Head`` of nothing) stops TLC. It is set down as caught by "evaluation", and
 the others go on in another run. Mutants of the fairness are not steps: each is judged by itself, by the
@@ -118,8 +120,8 @@ class Judge:
     def ask(self, mutants: Sequence[ModelMutant], cfgs: Sequence[tuple[Path, int]]) -> None:
         """Both questions, with every bound, of those that have no verdict."""
         numbered = dict(enumerate(mutants, 1))
-        for question in (self._violations, self._differences):
-            for path, deep in cfgs:
+        for path, deep in cfgs:
+            for question in (self._violations, self._differences):
                 before, runs = len(self.verdicts), 0
                 waiting = [self._left(numbered)]
                 while waiting:
