@@ -11,7 +11,7 @@ would cost everyone else's time slices. Between two polls without news lies one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from smtspool.actions import action
@@ -108,7 +108,7 @@ class Exchange:
         with action("Enter", rank=self.rank, **names):
             record = self.attempt(stage, own)
             if self.rank:
-                self._send(0, TO_ROOT, RECORD_SCHEMA, {**names, "rank": self.rank, "record": record})
+                self._send([0], TO_ROOT, RECORD_SCHEMA, {**names, "rank": self.rank, "record": record})
         if self.rank:
             return self._follow(names, facts)
         return self._lead(names, facts, record)
@@ -140,8 +140,7 @@ class Exchange:
                 "error": "" if failed is None else failed.diagnostic.text,
                 "records": [] if failed else [records[rank] for rank in range(self.size)],
             }
-            for peer in range(1, self.size):
-                self._send(peer, FROM_ROOT, ANSWER_SCHEMA, answer)
+            self._send(range(1, self.size), FROM_ROOT, ANSWER_SCHEMA, answer)
             step.outcome = _outcome(failed, records.values())
         if failed is not None:
             raise failed
@@ -224,9 +223,10 @@ class Exchange:
                 raise self.failure(Code.REFUSED, f"rank {rank}: {record['error']}")
         return records
 
-    def _send(self, dest: int, tag: int, schema: str, members: dict[str, Any]) -> None:
+    def _send(self, to: Iterable[int], tag: int, schema: str, members: dict[str, Any]) -> None:
         frame = encode(schema, self.epoch, self._place(), members)
-        self._sendings.append(self._comm.isend(frame, dest, tag))
+        for dest in to:
+            self._sendings.append(self._comm.isend(frame, dest, tag))
 
     def _receive(
         self, source: int, tag: int, schema: str, keys: frozenset[str], names: dict[str, Any]

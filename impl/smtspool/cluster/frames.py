@@ -44,7 +44,7 @@ def encode(schema: str, epoch: str, place: Place, members: Mapping[str, object])
 def decode(frame: bytes, schema: str, keys: frozenset[str]) -> tuple[str, Place, dict[str, Any]]:
     """Epoch, place, and exactly the members ``keys`` of a message; Malformed if it has any other form."""
     try:
-        document = json.loads(frame, object_pairs_hook=_unique, parse_constant=_refuse)
+        document = _STRICT.decode(frame.decode())
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not a JSON message: {error}") from None
     if type(document) is not dict or document.pop("schema", None) != schema:
@@ -68,3 +68,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(constant: str) -> None:
     raise Malformed(f"a message with {constant}")
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

@@ -37,15 +37,17 @@ class LockFiles:
         return os.fstat(directory.fd).st_dev, os.fstatvfs(directory.fd).f_fsid
 
     def create(self, root: Directory, name: str, content: bytes) -> None:
-        """Make the lock file durably; ``FileExistsError`` if anything has that name."""
+        """Make the lock file; ``FileExistsError`` if anything has that name.
+
+        It is closed, not synced: it need not outlive a crash, and what is closed is what network file systems
+        show to whoever opens it next on another host.
+        """
         fd = root.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             if os.write(fd, content) != len(content):
                 raise OSError(errno.ENOSPC, "the lock file was written in part", name)
-            os.fsync(fd)
         finally:
             os.close(fd)
-        root.sync()
 
     def remove(self, root: Directory, name: str) -> None:
         """Unlink the lock file, if nobody has done so."""

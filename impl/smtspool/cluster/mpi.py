@@ -110,7 +110,8 @@ class MpiCommunicator:
 
     def _matched(self, source: int, tag: int) -> tuple[MPI.Request, bytearray] | None:
         status = self._mpi.Status()
-        message = self._comm.Improbe(source, tag, status)
+        # Twice: mpich takes from the network what has arrived only when it has found nothing.
+        message = self._comm.Improbe(source, tag, status) or self._comm.Improbe(source, tag, status)
         if message is None:
             return None
         buffer = bytearray(status.Get_count(self._mpi.BYTE))
