@@ -22,6 +22,7 @@ from conformance.engine.module import variables
 from conformance.engine.replay import Divergence, Refused, State, gate_of
 from conformance.engine.values import Function, Value
 from conformance.profile_folder import Built, Catalogue, Folder, Thresholds
+from conformance.profile_invariants import invariants
 from conformance.profile_process import coordinate
 
 __all__ = ["MODULE", "VARIABLES", "Bounds", "ProfileAdapter", "ProfileSystem", "coordinate"]
@@ -376,8 +377,6 @@ class ProfileAdapter:
     )
 
     def __init__(self, name: str, nursery: Nursery, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        from conformance.profile_invariants import invariants
-
         self.name = name
         self.invariants = invariants(bounds.thresholds())
         self._nursery = nursery

@@ -13,8 +13,8 @@ from conformance import profile_run, protocols
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant
-from conformance.engine.replay import Divergence
-from conformance.profile import MODULE, ProfileAdapter
+from conformance.profile import MODULE
+from conformance.profile_invariants import invariants
 from conformance.profile_mutants import MUTANTS, SHOWS_IN
 from conformance.profile_oracle import ANSWERS, DOMAINS, check_answers, check_domains, expected_domains
 from conformance.profile_run import GRAPHS
@@ -90,10 +90,7 @@ def test_every_state_predicate_of_the_module_is_evaluated_on_the_real_state() ->
     stated = {name for name, _ in identifiers(MODULE).values()}
     # The last speaks of answers, which real engines are asked for instead.
     others = {"TypeOK", "ArtifactFirst", "CountersRise", "Settles", "ProbeDecidesNothing"}
-    with profile_run.replay("GraphWindow") as replay:
-        adapter = replay._adapter
-    assert isinstance(adapter, ProfileAdapter)
-    assert stated - others == set(adapter.invariants)
+    assert stated - others == set(invariants(GRAPHS["GraphWindow"].thresholds()))
 
 
 def test_every_action_of_the_module_labels_an_edge(graphs: Sequence[Graph]) -> None:
@@ -151,16 +148,3 @@ def test_the_oracle_knows_the_thresholds() -> None:
 @pytest.mark.slow
 def test_no_domain_changes_an_answer() -> None:
     assert check_answers() == 64
-
-
-def test_a_projection_without_one_variable_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from conformance.engine.values import Value
-    from conformance.profile import ProfileSystem
-
-    def project(self: ProfileSystem) -> dict[str, Value]:
-        return {name: value for name, value in whole(self).items() if name != "renewal"}
-
-    whole = ProfileSystem.project
-    monkeypatch.setattr(ProfileSystem, "project", project)
-    with profile_run.replay("GraphWindow") as replay, pytest.raises((Divergence, KeyError), match="renewal"):
-        replay.run(most_tours=2)
