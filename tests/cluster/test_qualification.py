@@ -247,6 +247,18 @@ def test_a_taken_name_fails_before_any_round_and_is_left_alone(probed: Capabilit
         foreign.unlink()
 
 
+def test_what_killed_attempts_left_long_ago_is_removed(probed: Capability, shared: Path) -> None:
+    old, young, other = (shared / name for name in (".smtspool-lock-0", ".smtspool-lock-1", ".smtspool"))
+    for path in (old, young, other):
+        path.write_text("left")
+    for path in (old, other):
+        os.utime(path, (0, time.time() - 5 * 3600))
+    assert qualify_all(probed, "ab")[0].verified
+    assert sorted(os.listdir(shared)) == [other.name, young.name]
+    for path in (young, other):
+        path.unlink()
+
+
 def test_a_directory_on_another_file_system_than_probed_fails(probed: Capability) -> None:
     moved = replace(probed, device=probed.device + 1)
     for result in qualify_all(probed, "ab", each=[{}, {"capability": moved}]):

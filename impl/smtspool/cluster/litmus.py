@@ -22,7 +22,7 @@ from smtspool.files import Directory
 from .capability import Capability
 from .diagnostics import Stage
 from .exchange import Exchange, Record
-from .lockfiles import LockFiles, Node
+from .lockfiles import LOCK_PREFIX, LockFiles, Node
 from .proof import Proof
 
 __all__ = ["Litmus"]
@@ -54,7 +54,7 @@ class Litmus:
         self._capability = capability
         self._files = files
         token_text = hashlib.sha256(_DOMAIN + token).hexdigest()
-        self._name = f".smtspool-lock-{token_text[:32]}"
+        self._name = f"{LOCK_PREFIX}{token_text[:32]}"
         self._content = f"smtspool-cluster-lock-v1\n{token_text}\n".encode()
         self._held = ExitStack()  # the anchors, and the lock file itself on rank 0
         self._in_round = ExitStack()

@@ -16,9 +16,12 @@ from pathlib import Path
 
 from smtspool.files import Directory
 
-__all__ = ["LockFiles", "Node"]
+__all__ = ["LOCK_PREFIX", "LockFiles", "Node"]
 
+LOCK_PREFIX = ".smtspool-lock-"
 CONTENT_LIMIT = 4096
+# No attempt takes longer than twice the longest timeout, which is an hour.
+ABANDONED_SECONDS = 4 * 3600.0
 _BLOCKED = (errno.EACCES, errno.EAGAIN)
 
 # A file as one client knows it: (st_dev, st_ino). Never compared between hosts.
@@ -50,9 +53,16 @@ class LockFiles:
             os.close(fd)
 
     def remove(self, root: Directory, name: str) -> None:
-        """Unlink the lock file, if nobody has done so."""
+        """Unlink the lock file, if nobody has done so, and those that killed attempts left long ago."""
         with suppress(FileNotFoundError):
+            now = root.stat(name).st_mtime  # by the clock of the file system, as the others
             root.unlink(name)
+            for other in root.names():
+                if other.startswith(LOCK_PREFIX):
+                    # It may go in this moment, or belong to somebody else.
+                    with suppress(FileNotFoundError, PermissionError):
+                        if root.stat(other).st_mtime < now - ABANDONED_SECONDS:
+                            root.unlink(other)
 
     def open(self, root: Directory, name: str) -> int:
         """A fresh descriptor of the lock file: locks belong to it alone."""
