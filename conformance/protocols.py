@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance import cancellation_run, profile_run, race_run
+from conformance import cancellation_run, profile_run, qualification_run, race_run
 from conformance.cancellation import Helpers
 from conformance.cancellation_walk import CancellationWalks
 from conformance.engine.gates import Nursery
@@ -18,6 +18,7 @@ from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
 from conformance.engine.walk import repeat
 from conformance.profile_walk import ProfileWalks
+from conformance.qualification_walk import QualificationWalks
 from conformance.race_walk import RaceWalks
 from conformance.report import Figures, Kill, Report
 from conformance.spool import SpoolAdapter
@@ -30,12 +31,13 @@ from conformance.spool_walk import SpoolWalks, walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
-NAMES = ("spool", "cancellation", "race", "profile")
+NAMES = ("spool", "cancellation", "race", "profile", "qualification")
 # What `--path` is about, where a protocol has several graphs.
 PATHS = (
     *(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS),
     *(f"race/{graph}" for graph in race_run.GRAPHS),
     *(f"profile/{graph}" for graph in profile_run.GRAPHS),
+    *(f"qualification/{graph}" for graph in qualification_run.GRAPHS),
 )
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
@@ -53,8 +55,8 @@ def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0)
             yield driven
         return
     if name in PATHS:
-        of = race_run.replay if protocol == "race" else cancellation_run.replay
-        with of(graph, patience_s=patience_s) as driven:
+        runs = {"race": race_run, "cancellation": cancellation_run, "qualification": qualification_run}
+        with runs[protocol].replay(graph, patience_s=patience_s) as driven:
             yield driven
         return
     assert name == "spool"
@@ -71,6 +73,10 @@ def repeat_walk(name: str, variant: int, path: str) -> None:
     if name == "profile":
         with Nursery(profile_run.ENTRY) as nursery:
             repeat(ProfileWalks(nursery), variant, path)
+        return
+    if name == "qualification":
+        with qualification_run.places() as directories:
+            repeat(QualificationWalks(directories), variant, path)
         return
     with Nursery(ENTRY) as nursery:
         repeat(SpoolWalks(nursery), variant, path)
@@ -96,6 +102,8 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
         return race_run.run(say=say, workers=os.cpu_count() or 1)
     if name == "profile":
         return profile_run.run(say=say, workers=os.cpu_count() or 1)
+    if name == "qualification":
+        return qualification_run.run(say=say, workers=os.cpu_count() or 1)
     started = time.monotonic()
     with replay(name) as whole:
         drive = whole.run(workers=os.cpu_count() or 1)

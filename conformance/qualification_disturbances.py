@@ -143,11 +143,15 @@ class Disturbances:
         """A message of another run arrives; it must be gone when the rank sleeps again."""
         if self._of.projection.pc(rank) != "wait":
             raise Refused(f"rank {rank} does not wait")
-        source, tag = (0, FROM_ROOT) if rank else (1, TO_ROOT)
+        source, tag = (0, FROM_ROOT) if rank else (self._missing(), TO_ROOT)
         self._of.network.stray(source, rank, tag, self._of.how())
         self._of.stage.settle(f"a stray message for {rank}")
         if self._of.network.waiting(source, rank, tag):
             raise Divergence(f"rank {rank} keeps a message of another run", "stray")
+
+    def _missing(self) -> int:
+        """A rank whose record the root waits for."""
+        return next(rank for rank in self._of.ranks[1:] if rank not in self._of.network.unanswered)
 
     def garble(self, rank: int) -> None:
         """The record of a rank is damaged before the root reads it."""

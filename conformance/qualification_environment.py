@@ -14,9 +14,10 @@ import shutil
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from smtspool.cluster import FLEET, TO_ROOT, Capability, LockFiles, OversizeMessage, probe
@@ -33,6 +34,7 @@ __all__ = [
     "Sent",
     "document_of",
     "garbled",
+    "places",
     "take_lock",
 ]
 
@@ -295,6 +297,14 @@ class Files(LockFiles):
                 if "ADVISORY  WRITE" in Path(f"/proc/self/fdinfo/{descriptor}").read_text():
                     return True
         return False
+
+
+@contextmanager
+def places() -> Iterator[Places]:
+    """Real directories, in memory where there is such a file system: nobody needs them after a crash."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(prefix="qualify-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Places(Path(folder))
 
 
 def take_lock(leaf: Path) -> int:

@@ -106,11 +106,7 @@ MUTANTS = (
     _mutant(
         "works-on",
         "a failed renewal is counted, and the rank works on",
-        (
-            "master",
-            "                self.fail(\n                    result.diagnostic or",
-            "                (lambda diagnostic: None)(\n                    result.diagnostic or",
-        ),
+        ("master", "                self.fail(result.diagnostic or unproved)\n", ""),
     ),
     _mutant(
         "verified-without-commit",
@@ -136,8 +132,8 @@ MUTANTS = (
         "a root that fails leaves its peers to their deadlines",
         (
             "exchange",
-            "range(1, self.size):\n                self._send(peer, FROM_ROOT",
-            "range(1, 1 if failed else self.size):\n                self._send(peer, FROM_ROOT",
+            "self._send(range(1, self.size), FROM_ROOT",
+            "self._send(range(1, 1 if failed else self.size), FROM_ROOT",
         ),
     ),
     _mutant(

@@ -193,7 +193,7 @@ class Projection:
         fatal = self._of.masters[rank].fatal
         if fatal is None:
             return NONE
-        if fatal.stage is Stage.COMPLETION:
+        if fatal.stage is Stage.COMPLETION and fatal.code is Code.RAISED:
             return "accounting"
         if fatal.stage is Stage.CONFIGURATION:
             return "configuration"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from conformance.engine.gates import Gate, GateError, Idle, Nursery
@@ -16,11 +14,14 @@ from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
 from conformance.qualification import MODULE, QualificationAdapter
-from conformance.qualification_environment import Places
+from conformance.qualification_environment import places
 from conformance.qualification_mutants import MUTANTS, SHOWS_IN
+from conformance.qualification_sweep import sweep
+from conformance.qualification_trace import check, explain
+from conformance.qualification_walk import walk
 from conformance.report import Figures, Kill, Report
 
-__all__ = ["GRAPHS", "drive_all", "hunt", "places", "replay", "run"]
+__all__ = ["GRAPHS", "HOSTS", "drive_all", "hunt", "places", "replay", "run"]
 
 ENTRY = "conformance.qualification_run:serve"
 # What the cfg of the same name in models/qualification bounds; those that take longest first.
@@ -36,14 +37,8 @@ GRAPHS: Mapping[str, Mapping[str, Any]] = {
 # A fault that does not show in its graph may show in so many tours of another one.
 _HUNT_TOURS = 30
 _AT_MOST_S = 300.0
-
-
-@contextmanager
-def places() -> Iterator[Places]:
-    """Real directories, in memory where there is such a file system: nobody needs them after a crash."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(prefix="qualify-", dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Places(Path(folder))
+HOSTS = ("hosta", "hostb")
+_RECORDINGS = 24  # so many of the runs of a sweep are checked against the model
 
 
 @contextmanager
@@ -123,4 +118,14 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
             first = kill.message.partition("\n")[0][:150]
             name = kill.mutant.name
             say(f"qualification: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
-    return Report("qualification", figures, 0, 0, tuple(kills), time.monotonic() - started)
+    walks = walk(walks=40, steps=80, fresh=True)
+    say(f"qualification: {walks.steps} random steps: {dict(walks.counts)}")
+    with places() as directories:
+        runs = list(sweep(directories, HOSTS, renewals=1))
+    say(f"qualification: {len(runs)} calls struck: {dict(Counter(run.struck for run in runs))}")
+    recordings = [run.lines for run in runs[:: len(runs) // _RECORDINGS]]
+    for lines, verdict in zip(recordings, check(recordings, HOSTS), strict=True):
+        if not verdict.accepted:
+            raise Divergence(f"qualification: {explain(lines, verdict)}", "trace")
+    spent = time.monotonic() - started
+    return Report("qualification", figures, walks.steps, len(recordings), tuple(kills), spent)

@@ -89,6 +89,11 @@ class FreeRun:
         return self
 
     @property
+    def struck(self) -> str:
+        """The call that was struck, "" for none."""
+        return self.strike.call if self.strike is not None and self.strike.hit else ""
+
+    @property
     def lines(self) -> list[Recorded]:
         """What was recorded."""
         return self.recorder.lines

@@ -83,7 +83,7 @@ Explain(c) == /\ Match(Said(c))
 
 \* What r does next, as far as the trace tells.
 After(r)     == {Said(c) : c \in {d \in Consumers : Goes(d) /\ Said(d).by = r}}
-Stops(r)     == \A c \in Consumers : ~Goes(c) \/ Said(c).by # r
+Stops(r)     == After(r) = {}
 Contained(r) == \E l \in After(r) : l.name = "Contain"
 Falls(r)     == \/ Contained(r) /\ \E n \in 0..Cardinality(Peers) : RaiseOrdinary(r, n)
                 \/ Stops(r) /\ pc[r] \in Inside /\ RaiseControl(r)

@@ -1,0 +1,138 @@
+"""An exception at every call; recorded fleets are behaviours of the model, damaged recordings are not; and
+the same under ``mpiexec``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance.engine.replay import Divergence
+from conformance.qualification_environment import places
+from conformance.qualification_mpi import job
+from conformance.qualification_sweep import CALLS, FreeRun, Strike, sweep
+from conformance.qualification_trace import check, damage, explain
+
+TWO = ("hosta", "hostb")
+
+# Damage that leaves a behaviour of the model, and why.
+HARMLESS = (
+    r"\w+ [^)]*\) swapped with",  # the steps of two ranks that do not wait for each other
+)
+
+
+@pytest.mark.slow
+def test_an_exception_at_every_call_ends_as_it_must() -> None:
+    with places() as directories:
+        runs = list(sweep(directories, TWO, renewals=1))
+    struck = Counter(run.struck for run in runs)
+    assert set(struck) == set(CALLS)
+    assert len(runs) > 500
+    recordings = [run.lines for run in runs[:: len(runs) // 24]]
+    for lines, verdict in zip(recordings, check(recordings, TWO), strict=True):
+        assert verdict.accepted, explain(lines, verdict)
+
+
+@pytest.mark.slow
+def test_three_ranks_and_locks_that_are_not_shared() -> None:
+    three = ("hosta", "hostb", "hosta")
+    with places() as directories:
+        whole = FreeRun(directories, three, renewals=2).run()
+        apart = FreeRun(directories, three, shared=False).run()
+        late = FreeRun(directories, three, Strike(2, "try_lock", 0, LookupError("injected"))).run()
+    assert [master.controller and master.controller.ledger.successes for master in whole.fleet.masters] == [
+        2
+    ] * 3
+    assert apart.fleet.network.code == late.fleet.network.code == 65
+    assert "locks are not shared" in apart.fleet.masters[0].result.error  # type: ignore[union-attr]
+    recordings = [whole.lines, apart.lines, late.lines]
+    for lines, verdict in zip(recordings, check(recordings, three), strict=True):
+        assert verdict.accepted, explain(lines, verdict)
+
+
+@pytest.mark.slow
+def test_every_systematic_damage_is_rejected_or_harmless() -> None:
+    with places() as directories:
+        lines = (
+            FreeRun(directories, TWO, Strike(1, "try_lock", 2, LookupError("injected")), renewals=0)
+            .run()
+            .lines
+        )
+    damaged = damage(lines)
+    whole, *verdicts = check([lines, *damaged.values()], TWO)
+    assert whole.accepted, explain(lines, whole)
+    survivors = [name for name, verdict in zip(damaged, verdicts, strict=True) if verdict.accepted]
+    unexplained = [name for name in survivors if not any(re.search(why, name) for why in HARMLESS)]
+    # A recording may end anywhere: without its last line, a rank was simply not there yet.
+    last = {line.who: line.number for line in lines}
+    assert {int(name.split()[1]) for name in unexplained if name.endswith("dropped")} <= set(last.values())
+    assert [name for name in unexplained if not name.endswith("dropped")] == []
+    assert len(survivors) < len(damaged) / 4
+
+
+@pytest.mark.slow
+def test_a_rank_that_counts_without_the_others_is_no_behaviour() -> None:
+    with places() as directories:
+        lines = FreeRun(directories, TWO, renewals=0).run().lines
+    commits = [index for index, line in enumerate(lines) if line.params.get("phase") == "commit"]
+    alone = [line for index, line in enumerate(lines) if index not in commits]
+    whole, verdict = check([lines, alone], TWO)
+    assert whole.accepted and not verdict.accepted
+
+
+def test_a_rank_that_swallows_is_seen() -> None:
+    class Deaf(FreeRun):
+        def _live(self, rank: int) -> None:
+            try:
+                self._serve(rank, self.fleet.masters[rank])
+            except BaseException:  # noqa: BLE001  the fault that is to be seen
+                self.ended[rank] = None
+            with self._stir:
+                self.ended.setdefault(rank, None)
+                self._alive.discard(rank)
+                self._let_time_pass()
+
+    with places() as directories, pytest.raises(Divergence, match="rank 1"):
+        Deaf(directories, TWO, Strike(1, "try_lock", 0, KeyboardInterrupt())).run()
+
+
+JOBS = {
+    "two hosts, two renewals": (TWO, {"renewals": 2}, 0),
+    "three ranks on two hosts": (("hosta", "hostb", "hosta"), {"renewals": 1}, 0),
+    "one host": (("hosta", "hosta"), {}, 0),
+    "a rank that does not know itself": (TWO, {"strike": [1, "Get_rank", 1, "ordinary"]}, 65),
+    "an ordinary exception in a round": (TWO, {"strike": [1, "try_lock", 0, "ordinary"]}, 65),
+    "an ordinary exception at renewal": (
+        TWO,
+        {"renewals": 1, "timeout": 3.0, "strike": [0, "isend", 25, "ordinary"]},
+        70,
+    ),
+    "an interrupt in a wait": (TWO, {"timeout": 3.0, "strike": [1, "pause", 3, "control"]}, 70),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_the_same_under_mpiexec(name: str, tmp_path: Path) -> None:
+    hosts, how, code = JOBS[name]
+    arguments: Any = how
+    done = job(tmp_path, hosts, **arguments)
+    assert done.code == code, done.said
+    assert done.lines, done.said
+    (verdict,) = check([done.lines], hosts, ordered=False)
+    assert verdict.accepted, explain(done.lines, verdict)
+    if code == 0:
+        assert done.left == []
+
+
+def test_recordings_of_processes_are_ordered_by_when_steps_began_and_ended(tmp_path: Path) -> None:
+    done = job(tmp_path, ("hosta", "hosta"))
+    first = next(line for line in done.lines if line.action == "Exchange")
+    late = [replace(line, clock=line.clock + 1e6, begun=(line.begun or 0) + 1e6) for line in done.lines]
+    mixed = [late[index] if line is first else line for index, line in enumerate(done.lines)]
+    whole, verdict = check([done.lines, mixed], ("hosta", "hosta"), ordered=False)
+    assert whole.accepted and not verdict.accepted
