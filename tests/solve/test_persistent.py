@@ -80,6 +80,17 @@ def test_an_attempt_id_is_never_used_twice_and_the_refusal_costs_nothing() -> No
         solver.close()
 
 
+def test_the_oldest_attempt_ids_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PersistentSolver, "_HISTORY", 2)
+    with ScriptedServer("z3", "sat") as server:
+        solver = PersistentSolver(server)
+        for attempt in ("first", "second", "third", "first"):
+            ask(solver, attempt_id=attempt)
+        with pytest.raises(MisuseError):
+            ask(solver, attempt_id="third")
+        solver.close()
+
+
 def test_a_request_too_large_to_send_is_refused_and_keeps_the_generation() -> None:
     text = " ".join(f"(assert (= x (_ bv{value % 256} 8)))" for value in range(40_000))
     (large,) = parse_smt2(f"(set-logic QF_BV)(declare-const x (_ BitVec 8)){text}(check-sat)")
@@ -441,4 +452,24 @@ def test_without_a_helper_it_raises_unless_it_was_cancelled_before_it_settled(se
         assert solver.cancel(B.id, CancelReason.LOST_RACE)
         gate.open()
         assert is_cancelled(late.result(), "lost-race")
+        assert solver.close()
+
+
+class _OneHelper(ScriptedServer):
+    """A machine that has one process to give, and no second one."""
+
+    def spawn(self, deadline: float) -> Generation:
+        if self.spawned:
+            raise InfrastructureError("no other process")
+        return super().spawn(deadline)
+
+
+def test_without_another_helper_nothing_is_asked_of_the_one_that_died() -> None:
+    with _OneHelper("z3", "sat") as server:
+        solver = PersistentSolver(server)
+        ask(solver)
+        server.spawned[0].signal_kill()
+        assert server.spawned[0].wait_reaped(soon())
+        with pytest.raises(InfrastructureError, match="no other process"):
+            ask(solver)
         assert solver.close()
