@@ -161,6 +161,18 @@ def test_a_budget_of_nothing_still_makes_progress(root: Path, spool: Spool, ledg
     assert [report.finished for report in reports] == [False, False, True]
 
 
+def test_latency_ends_when_the_commit_is_durable(root: Path, spool: Spool, ledger: Ledger) -> None:
+    publish(root, "a.json", envelope(1))
+    wall = [(root / "incoming" / "a.json").stat().st_mtime + 5.0]
+
+    def commit_slowly(queries: Sequence[Query]) -> Sequence[bool]:
+        wall[0] += 7.0
+        return ledger.commit(queries)
+
+    report = spool.scan(commit_slowly, consumer="p", budget_s=60.0, wall=lambda: wall[0])
+    assert report.latency == (pytest.approx(12.0, abs=1e-3),)
+
+
 def test_a_file_whose_writer_is_not_done_is_left_for_the_next_pass(
     root: Path, spool: Spool, ledger: Ledger
 ) -> None:
