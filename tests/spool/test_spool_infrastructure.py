@@ -14,7 +14,7 @@ import pytest
 
 from smtspool.actions import Step, observed_by
 from smtspool.errors import InfrastructureError
-from smtspool.files import Directory
+from smtspool.files import Directory, Draft, sync_drafts
 from smtspool.query import Query
 from smtspool.spool import Spool
 from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, publish, scan
@@ -229,18 +229,24 @@ def test_each_stage_is_durable_before_the_next(
             if step.name in ("Commit", "WriteSidecar", "Move") and order[-1:] != [step.name]:
                 order.append(step.name)
 
+    def recorded_drafts(drafts: Sequence[Draft]) -> None:
+        if drafts:
+            order.append("sync drafts")
+        sync_drafts(drafts)
+
     monkeypatch.setattr(Directory, "sync", recorded)
+    monkeypatch.setattr("smtspool.spool.admission.sync_drafts", recorded_drafts)
     publish(root, "a.json", envelope(1))
     publish(root, "b.json", BROKEN)
     with observed_by(Stages()):
         scan(spool, ledger)
         assert order == [
-            "Commit", "WriteSidecar", "sync rejected", "Move", "sync accepted", "sync rejected",
+            "Commit", "sync drafts", "WriteSidecar", "sync rejected", "Move", "sync accepted", "sync rejected",
         ]  # fmt: skip
         order.clear()
         publish(root, "c.json", BROKEN)
         scan(spool, ledger)
-        assert order == ["WriteSidecar", "sync rejected", "Move", "sync rejected"]
+        assert order == ["sync drafts", "WriteSidecar", "sync rejected", "Move", "sync rejected"]
         order.clear()
         publish(root, "d.json", envelope(2))
         scan(spool, ledger)
