@@ -241,7 +241,8 @@ def test_each_stage_is_durable_before_the_next(
     with observed_by(Stages()):
         scan(spool, ledger)
         assert order == [
-            "Commit", "sync drafts", "WriteSidecar", "sync rejected", "Move", "sync accepted", "sync rejected",
+            "Commit", "sync drafts", "WriteSidecar", "sync rejected",
+            "Move", "sync accepted", "sync rejected",
         ]  # fmt: skip
         order.clear()
         publish(root, "c.json", BROKEN)
