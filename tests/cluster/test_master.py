@@ -15,6 +15,7 @@ from smtspool.cluster import (
     FLEET,
     Capability,
     Code,
+    Diagnostic,
     LockFiles,
     Master,
     Notice,
@@ -482,6 +483,25 @@ def test_shutting_down_waits_for_the_others_but_not_for_ever(probed: Capability)
     together([lambda: fleet.masters[0].shutdown(lambda: None)])  # the other never does
     assert 0.2 <= time.monotonic() - began < 10.0
     assert fleet.bus.aborted == [(0, 70)]
+
+
+def test_one_who_cannot_be_told_keeps_it_from_nobody(probed: Capability) -> None:
+    class Unreachable(BusCommunicator):
+        def isend(self, frame: bytes, dest: int, tag: int) -> Any:
+            if tag == FLEET and dest == 1:
+                raise LookupError("no route")
+            return super().isend(frame, dest, tag)
+
+    bus = Bus(3)
+    comms = [Unreachable(bus, 0), BusCommunicator(bus, 1), BusCommunicator(bus, 2)]
+    fleet = Fleet(probed, "abc", comms=comms, grace=0.0)
+    fleet.start()
+    first = fleet.masters[0]
+    first.fail(Diagnostic(Stage.SERVICE, Code.RAISED, 0, 0, "the service failed"))
+    together([lambda: first.shutdown(lambda: None)])
+    for master in fleet.masters[1:]:
+        master.turn()
+    assert fleet.fatal() == ["the service failed", "", "rank 0 has failed and shuts down"]
 
 
 def test_a_service_that_does_not_stop_in_order_does_not_keep_the_fleet_alive(probed: Capability) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from smtspool.actions import action
@@ -313,13 +314,13 @@ class Master:
             self.ended = True
 
     def _tell(self, notice: Notice, *to: int) -> None:
-        """Tell, or keep why that is not possible."""
-
-        def tell() -> None:
-            if self._notices is not None:
-                self._notices.tell(notice, *to)
-
-        contained(f"the notice {notice.value!r} cannot be sent", self._at, tell, self.fail)
+        """Tell each, and keep why that is not possible: one who cannot be told keeps it from nobody."""
+        notices = self._notices
+        if notices is None:
+            return
+        what = f"the notice {notice.value!r} cannot be sent"
+        for dest in to or notices.others:
+            contained(what, self._at, partial(notices.tell, notice, dest), self.fail)
 
     def shutdown(self, stop: Callable[[], None]) -> None:
         """End this rank in order, then the fleet: Abort(70).

@@ -42,20 +42,20 @@ class Notices:
     def __init__(self, comm: Communicator, *, rank: int, size: int, epoch: str) -> None:
         self._comm = comm
         self._epoch = epoch
-        self._others = [other for other in range(size) if other != rank]
+        self.others = [other for other in range(size) if other != rank]
         self._sendings: list[Sending] = []
         self.dropped = 0
 
     def tell(self, notice: Notice, *to: int, generation: int = 0, plan: str = "") -> None:
         """Send to the ranks ``to``, or to everybody else. Never waits."""
         frame = encode(SCHEMA, self._epoch, Place(generation, 0, 0), {"notice": notice.value, "plan": plan})
-        for dest in to or self._others:
+        for dest in to or self.others:
             self._sendings.append(self._comm.isend(frame, dest, FLEET))
 
     def arrived(self) -> list[Note]:
         """Everything that has arrived, in order for each sender. Malformed for what is no notice."""
         self._sendings = [sending for sending in self._sendings if not sending.Test()]
-        return [note for source in self._others for note in self._from(source)]
+        return [note for source in self.others for note in self._from(source)]
 
     def _from(self, source: int) -> list[Note]:
         notes = []
