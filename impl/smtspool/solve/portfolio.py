@@ -38,8 +38,8 @@ class RaceSummary:
 
 
 class Portfolio:
-    """Engines that race for queries. Thread-safe, though an engine serves one race at a time, and two races for
-    one query end together: solvers are told by query.
+    """Engines that race for queries. Thread-safe, though an engine serves one race at a time, and two races
+    for one query end together: solvers are told by query.
 
     Every engine has two helpers, started when first needed: one to solve, one to check other engines'
     models. Fork servers stay the caller's: portfolios of several workers share them, and close before them.
@@ -76,9 +76,7 @@ class Portfolio:
         }
         self._verifier = Verifier(
             [
-                PersistentSolver(
-                    server, name=f"{name}{server.spec.name}/check", recycle=recycle, clock=clock
-                )
+                PersistentSolver(server, name=f"{name}{server.spec.name}/check", recycle=recycle, clock=clock)
                 for server in servers
             ],
             takes,
