@@ -85,6 +85,7 @@ SUBJECTS = (
         (
             "conformance/test_spool_trace.py::test_a_recording_is_explained_whole",
             "conformance/test_spool_trace.py::test_what_may_happen_to_a_service_is_explained",
+            "conformance/test_spool_trace.py::test_a_pass_that_fails_between_two_steps_is_explained",
             "tests/spool/test_spool_scan.py",
             "tests/spool/test_quarantine.py",
             "tests/spool/test_spool_infrastructure.py",

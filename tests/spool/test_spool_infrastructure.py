@@ -17,6 +17,7 @@ from smtspool.errors import InfrastructureError
 from smtspool.files import Directory, Draft, sync_drafts
 from smtspool.query import Query
 from smtspool.spool import Spool
+from smtspool.spool.quarantine import Quarantine, Rejection
 from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, publish, scan
 
 
@@ -252,3 +253,22 @@ def test_each_stage_is_durable_before_the_next(
         publish(root, "d.json", envelope(2))
         scan(spool, ledger)
         assert order == ["Commit", "Move", "sync accepted"]
+
+
+def test_a_draft_that_got_no_name_is_gone_after_a_failure(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Quarantine.write_sidecar
+
+    def fail_for_c(self: Quarantine, rejection: Rejection, draft: Draft) -> str:
+        if rejection.name == "c.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return write(self, rejection, draft)
+
+    monkeypatch.setattr(Quarantine, "write_sidecar", fail_for_c)
+    publish(root, "b.json", BROKEN)
+    publish(root, "c.json", BROKEN)
+    before = set(os.listdir(root / "rejected"))
+    with pytest.raises(InfrastructureError):
+        scan(spool, ledger)
+    assert set(os.listdir(root / "rejected")) - before == {"b.json.error"}
