@@ -99,6 +99,7 @@ def test_an_engine_that_gives_up_is_followed_at_once(racing: Race) -> None:
 
 def test_who_holds_the_path_goes_first(racing: Race) -> None:
     portfolio = racing(policy=Hedge.LEARNT, bitwuzla="unknown unsat", z3="stacked")
+    portfolio.policy.floor_s = portfolio.policy.hard_s = 60.0  # who joins a running engine keeps no stack
     assert portfolio.solve(path(9), timeout_s=10).engine == "z3"
     longer = portfolio.solve(path(12), timeout_s=10)
     assert [(attempt.engine, attempt.prefix_hit) for attempt in longer.attempts] == [("z3", 8)]
