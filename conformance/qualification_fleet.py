@@ -15,7 +15,8 @@ PLAN = RenewalPlan(interval=60.0, timeout=30.0, jitter=0.1)
 
 class Fleet:
     """One master for each host in ``hosts``. ``calls`` is told of every call that a rank makes of what it was
-    given, and may raise; ``pause`` is how a rank waits."""
+    given, and may raise; ``pause`` is how a rank waits. Where locks are not ``shared`` there are two
+    hosts."""
 
     def __init__(
         self,
@@ -31,19 +32,19 @@ class Fleet:
         self._places = places
         self._calls = calls
         self._pause = pause
-        self._shared = shared
+        self._apart = [not shared and host != hosts[0] for host in hosts]
         self.network = Network(len(hosts), calls, wakes)
         self.clocks = [Clock() for _ in hosts]
         self.held: dict[int, tuple[int, str]] = {}
         self.files = [
-            Files(rank, self._root(rank), None if shared or rank else places.other, calls, self.held)
+            Files(rank, self._root(rank), None if shared else places.other, calls, self.held)
             for rank in range(len(hosts))
         ]
         given = generations or {}
         self.masters = [self._master(rank, host, given.get(rank, 0)) for rank, host in enumerate(hosts)]
 
     def _root(self, rank: int) -> Path:
-        return self._places.shared if self._shared or rank == 0 else self._places.other
+        return self._places.other if self._apart[rank] else self._places.shared
 
     def _master(self, rank: int, host: str, generation: int) -> Master:
         root = self._root(rank)

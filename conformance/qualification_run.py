@@ -118,7 +118,7 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
             first = kill.message.partition("\n")[0][:150]
             name = kill.mutant.name
             say(f"qualification: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
-    walks = walk(walks=40, steps=80, fresh=True)
+    walks = walk(walks=50, steps=80, fresh=True)
     say(f"qualification: {walks.steps} random steps: {dict(walks.counts)}")
     with places() as directories:
         runs = list(sweep(directories, HOSTS, renewals=1))

@@ -145,12 +145,13 @@ def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
     found: dict[str, list[Recorded]] = {}
     for index, line in enumerate(lines):
         before, after = list(lines[:index]), list(lines[index + 1 :])
-        at = f"line {line.number} ({line.who} {line.action} {line.params.get('phase', '')} -> {line.outcome})"
+        went = line.outcome or line.error
+        at = f"line {line.number} ({line.who} {line.action} {line.params.get('phase', '')} -> {went})"
         found[f"{at} dropped"] = [*before, *after]
         found[f"{at} doubled"] = [*before, line, line, *after]
         if after and after[0].who == line.who:
             found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
         if line.outcome in OTHER:
-            went = OTHER[line.outcome]
-            found[f"{at} goes {went}"] = [*before, replace(line, outcome=went), *after]
+            other = OTHER[line.outcome]
+            found[f"{at} goes {other}"] = [*before, replace(line, outcome=other), *after]
     return found

@@ -15,8 +15,8 @@ __all__ = ["QualificationWalks", "walk"]
 
 HOSTS = ("hosta", "hostb", "hosta", "hostc")
 RENEWALS = 2
-# Every second walk begins with a fleet that works; the others so many steps after the start.
-_AHEAD = 60
+# Every second walk begins with a fleet that works; and each some times so many steps later.
+_AHEAD = 55
 
 
 class _Walk:
@@ -24,11 +24,15 @@ class _Walk:
 
     def __init__(self, directories: Places, variant: int) -> None:
         self._system = QualificationSystem(directories, HOSTS, working=variant % 2 == 1, variant=variant)
-        for _ in range(_AHEAD * (variant // 2)):
+        for number in range(_AHEAD * (variant // 2)):
             standing = [rank for rank in self._system.ranks if self._system.at(rank)]
-            if not standing:
+            if standing:
+                self._system.advance(standing[number % len(standing)])
+                continue
+            turning = [move for move in self.moves() if move["name"] == "Turn"]
+            if not turning:
                 break
-            self._system.advance(standing[_ % len(standing)])
+            self._system.perform(turning[0])
 
     def moves(self) -> Mapping[Function, int]:
         """Ranks go on nine times out of ten; the rest is what disturbs them."""

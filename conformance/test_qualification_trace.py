@@ -13,7 +13,7 @@ import pytest
 
 from conformance.engine.replay import Divergence
 from conformance.qualification_environment import places
-from conformance.qualification_mpi import job
+from conformance.qualification_mpi import Job, job
 from conformance.qualification_sweep import CALLS, FreeRun, Strike, sweep
 from conformance.qualification_trace import check, damage, explain
 
@@ -21,7 +21,7 @@ TWO = ("hosta", "hostb")
 
 # Damage that leaves a behaviour of the model, and why.
 HARMLESS = (
-    r"\w+ [^)]*\) swapped with",  # the steps of two ranks that do not wait for each other
+    r"\w+Error\) (dropped|doubled)",  # an exception may as well have come a moment later, unseen
 )
 
 
@@ -116,19 +116,23 @@ JOBS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", JOBS)
-def test_the_same_under_mpiexec(name: str, tmp_path: Path) -> None:
-    hosts, how, code = JOBS[name]
-    arguments: Any = how
-    done = job(tmp_path, hosts, **arguments)
-    assert done.code == code, done.said
-    assert done.lines, done.said
-    (verdict,) = check([done.lines], hosts, ordered=False)
-    assert verdict.accepted, explain(done.lines, verdict)
-    if code == 0:
-        assert done.left == []
+def test_the_same_under_mpiexec(tmp_path: Path) -> None:
+    recorded: dict[tuple[str, ...], dict[str, Job]] = {}
+    for number, (name, (hosts, how, code)) in enumerate(JOBS.items()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        arguments: Any = how
+        done = recorded.setdefault(hosts, {})[name] = job(folder, hosts, **arguments)
+        assert done.code == code and done.lines, f"{name}: {done.said}"
+        if code == 0:
+            assert done.left == []
+    for hosts, jobs in recorded.items():
+        verdicts = check([done.lines for done in jobs.values()], hosts, ordered=False)
+        for (name, done), verdict in zip(jobs.items(), verdicts, strict=True):
+            assert verdict.accepted, f"{name}: {explain(done.lines, verdict)}"
 
 
+@pytest.mark.slow
 def test_recordings_of_processes_are_ordered_by_when_steps_began_and_ended(tmp_path: Path) -> None:
     done = job(tmp_path, ("hosta", "hosta"))
     first = next(line for line in done.lines if line.action == "Exchange")
