@@ -36,9 +36,9 @@ class Draft:
     temporary: str
 
     @classmethod
-    def write(cls, directory: Directory, data: bytes, temporary: str | None = None) -> Draft:
-        """After an error no file remains; after a crash one may, ``temporary`` or by a fresh name."""
-        draft = cls(directory, temporary or temporary_name())
+    def write(cls, directory: Directory, data: bytes) -> Draft:
+        """After an error no file remains; after a crash one may."""
+        draft = cls(directory, temporary_name())
         fd = directory.open_file(draft.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             try:

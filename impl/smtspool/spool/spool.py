@@ -130,7 +130,7 @@ class Spool:
                     quarantine = Quarantine(folders.incoming, folders.rejected)
                     with action("List", consumer=consumer):
                         self._in_order = quarantine.repair(self._in_order, wall())
-                        names = self._list(folders.incoming)
+                        names = self._list(folders.incoming, wall())
                     admission = Admission(
                         folders, quarantine, commit, consumer=consumer, limits=self._limits, wall=wall
                     )
@@ -159,10 +159,10 @@ class Spool:
         with ExitStack() as opened:
             yield Folders(*(opened.enter_context(self._root.child(name, create=True)) for name in _FOLDERS))
 
-    def _list(self, incoming: Directory) -> list[str]:
+    def _list(self, incoming: Directory, now: float) -> list[str]:
         self._seen = DirectoryState.of(incoming)
         names = incoming.names()
-        sweep(incoming, names)
+        sweep(incoming, names, now)
         return sorted(filter(is_published, names))
 
     def _pass(
