@@ -18,6 +18,7 @@ from rich.table import Table
 from smtspool.query import Answer, Query, Status, candidate, parse_envelope
 from smtspool.sample import PROGRAMS, Envelope, Flip, campaign, flips, runs
 from smtspool.spool import Spool
+from smtspool.store import Store
 
 from .campaign import Campaign
 from .config import load
@@ -52,11 +53,14 @@ def run_demo(directory: Path | None, console: Console) -> bool:
     with ExitStack() as stack:
         if directory is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="smtspool-demo-")))
-        outcomes = _solve_all(Campaign.create(directory), console)
+        place = Campaign.create(directory)
+        outcomes = _solve_all(place, console)
+        with Store.open(place.store) as store:
+            rejected = int(store.counters().get("probes.rejected", 0))
     _print_programs(outcomes, console)
     _print_flips(outcomes, console)
     _print_facts(outcomes, console)
-    _print_probes(outcomes, console)
+    _print_probes(outcomes, rejected, console)
     return all(_holds(outcome) for outcome in outcomes)
 
 
@@ -161,26 +165,26 @@ def _print_facts(outcomes: list[_Outcome], console: Console) -> None:
         )
 
 
-def _print_probes(outcomes: list[_Outcome], console: Console) -> None:
-    """What the values that the runs have seen were good for: two of each kind, the deepest."""
-    kinds = {
-        "answered": "answered by a value seen there",
-        "fell back": "no such value fits, so the race decided",
-    }
-    for probed, meaning in kinds.items():
-        ones = [one for one in outcomes if _probed(one.answer) == probed]
-        console.print(f"probes: {len(ones)} {meaning}")
-        for one in sorted(ones, key=lambda one: -len(one.query.prefix))[:PROBES_SHOWN]:
-            effect = "" if one.flip is None else f", {one.flip.before} → {one.flip.after}"
-            site = "" if one.flip is None else f": {escape(one.flip.source)}{effect}"
-            console.print(f"  {one.name}: {one.answer.status} by {one.answer.engine}{site}")
+def _print_probes(outcomes: list[_Outcome], rejected: int, console: Console) -> None:
+    """What the values that the runs have seen were good for, and the deepest of each kind."""
+    probed = {kind: [one for one in outcomes if _probed(one.answer) is kind] for kind in (True, False)}
+    console.print(
+        f"probes: {len(probed[True])} answered by a value seen there, {len(probed[False]) + rejected} "
+        f"fell back to a race, {rejected} of them without an engine, for no value seen fits"
+    )
+    for kind, meaning in ((True, "answered"), (False, "fell back")):
+        for one in sorted(probed[kind], key=lambda one: -len(one.query.prefix))[:PROBES_SHOWN]:
+            flip = "" if one.flip is None else f": {one.flip.source}, {one.flip.before} → {one.flip.after}"
+            console.print(
+                f"  {meaning}: {one.name}: {one.answer.status} by {one.answer.engine}{escape(flip)}"
+            )
 
 
-def _probed(answer: Answer) -> str | None:
-    """How the probe of a query went, if it was probed."""
+def _probed(answer: Answer) -> bool | None:
+    """Whether the probe of a query answered it; None if no engine was probed."""
     for attempt in answer.attempts:
         if attempt.attempt_id.startswith("probe-"):
-            return "answered" if attempt.status is Status.SAT else "fell back"
+            return attempt.status is Status.SAT
     return None
 
 
