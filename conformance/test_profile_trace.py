@@ -77,7 +77,7 @@ def mutant(name: str) -> Mutant:
 def test_a_walk_finds_a_fault_and_prints_the_shortest_way_to_it() -> None:
     fault = mutant("observe-clean").to_json()
     with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence) as seen:
-        engine_walk(ProfileWalks(nursery), walks=10, steps=4, fresh=False)
+        engine_walk(ProfileWalks(nursery), walks=30, steps=5, fresh=False)
     [line] = [text for text in seen.value.__notes__ if "--walk" in text]
     path, variant = line.partition("--walk ")[2].strip("'"), line.split("--variant ")[1].split()[0]
     with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence):
