@@ -69,3 +69,23 @@ def test_a_trace_that_cannot_go_on_harms_nobody(caplog: pytest.LogCaptureFixture
             with action("List"):
                 pass
     assert caplog.text.count("the trace ends here") == 1
+
+
+def test_a_step_of_solving_waits_for_the_one_before_and_no_other_step_does(tmp_path: Path) -> None:
+    begun = threading.Event()
+
+    def settle() -> None:
+        begun.set()
+        with action("Settle", solver="z3"):
+            pass
+
+    with traced(tmp_path / "trace"):
+        other = threading.Thread(target=settle)
+        with action("Register", solver="z3"):
+            other.start()
+            begun.wait()
+            with action("List", consumer="c1"):
+                pass
+        other.join()
+    names = [line["action"] for line in lines(tmp_path / "trace")[1:]]
+    assert names == ["List", "Register", "Settle"]
