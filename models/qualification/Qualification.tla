@@ -89,7 +89,7 @@ VARIABLES
     locks,      \* the ranks that hold the lock
     leaf,       \* the lock file: "none", "real", or "other" once somebody has replaced it
     outside,    \* a stranger holds the lock
-    shared,     \* the file system shares locks between ranks
+    shared,     \* the file system shares locks between hosts
     given,      \* rank -> the type of the generation it was given
     result,     \* rank -> the kind of its last result
     proof,      \* rank -> the rounds that its last result claims
@@ -207,8 +207,8 @@ Value(r, kind, rounds) == /\ result' = [result EXCEPT ![r] = kind]
 Doom(r, why) == /\ fatal' = [fatal EXCEPT ![r] = IF @ = "none" THEN why ELSE @]
                 /\ admits' = admits \ {r}
 
-\* Somebody else has the lock, as far as the file system tells.
-Occupied(r) == outside \/ (shared /\ locks \ {r} # {})
+\* Somebody else has the lock, as far as the file system tells: on one host it always does.
+Occupied(r) == outside \/ \E s \in locks \ {r} : shared \/ HostOf[s] = HostOf[r]
 
 -----------------------------------------------------------------------------
 (* System: the protocol on one rank.                                       *)
@@ -572,7 +572,7 @@ NothingIsLeft ==
     /\ pc[Root] \notin Inside => leaf = "none"
 
 \* QUALIFY-12: OneHolder: of a lock that is shared there is one holder, and it has the file open.
-OneHolder == /\ \A r \in locks : kept[r] = 3
+OneHolder == /\ \A r \in locks : kept[r] = 3 /\ \A s \in locks \ {r} : HostOf[s] # HostOf[r]
              /\ shared => Cardinality(locks) + (IF outside THEN 1 ELSE 0) < 2
 
 \* QUALIFY-13: AbortIsTotal: when the job has an exit code nobody is left, and only for a reason.
