@@ -36,12 +36,12 @@ class CodeMutant:
 
     mutant: Mutant
     operator: str
+    text: str  # of the place, whole
 
     @property
     def digest(self) -> str:
-        """Another one as soon as the function or the change is."""
-        (change,) = self.mutant.substitutions
-        return sha256(f"{change.old}\0{change.new}".encode()).hexdigest()[:16]
+        """Another one as soon as the place or the change is; what else is in the function is not in it."""
+        return sha256(f"{self.mutant.name}\0{self.mutant.fault}\0{self.text}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class _Site:
     operator: str
     told: str
     change: Callable[[], None]
+    place: ast.AST
 
 
 def _short(node: ast.AST) -> str:
@@ -121,30 +122,32 @@ def _statements(function: ast.AST) -> Iterator[_Site]:
     for block in _blocks(function):
         for index, statement in enumerate(block):
             if _is_droppable(statement):
-                yield _Site("drop statement", f"no {_short(statement)}", _put(block, index, [ast.Pass()]))
+                drop = _put(block, index, [ast.Pass()])
+                yield _Site("drop statement", f"no {_short(statement)}", drop, statement)
             ordered = index + 1 < len(block) and id(statement) not in atomic
             if ordered and _may_swap(statement, block[index + 1]):
                 told = f"{_short(block[index + 1])} ahead of {_short(statement)}"
-                yield _Site("swap statements", told, _swapped(block, index))
+                yield _Site("swap statements", told, _swapped(block, index), statement)
             if isinstance(statement, ast.Try) and statement.finalbody and not statement.handlers:
                 told = f"{_short(statement.finalbody[0])} only after success"
-                yield _Site("drop finally", told, _put(block, index, [*statement.body, *statement.finalbody]))
+                drop = _put(block, index, [*statement.body, *statement.finalbody])
+                yield _Site("drop finally", told, drop, statement.finalbody[0])
 
 
 def _conditions(function: ast.AST) -> Iterator[_Site]:
     for node in ast.walk(function):
         if isinstance(node, (ast.If, ast.While, ast.IfExp)) and not isinstance(node.test, ast.Constant):
             negated = ast.UnaryOp(ast.Not(), node.test)
-            yield _Site("negate condition", _short(negated), _set(node, "test", negated))
+            yield _Site("negate condition", _short(negated), _set(node, "test", negated), node.test)
         if isinstance(node, ast.comprehension):
             for index, test in enumerate(node.ifs):
                 negated = ast.UnaryOp(ast.Not(), test)
-                yield _Site("negate condition", _short(negated), _operand(node.ifs, index, negated))
+                yield _Site("negate condition", _short(negated), _operand(node.ifs, index, negated), test)
         if isinstance(node, ast.BoolOp):
             for index, operand in enumerate(node.values):
                 neutral = ast.Constant(isinstance(node.op, ast.And))
                 told = f"no {_short(operand)} in {_short(node)}"
-                yield _Site("drop operand", told, _operand(node.values, index, neutral))
+                yield _Site("drop operand", told, _operand(node.values, index, neutral), node)
 
 
 def _operand(operands: list[ast.expr], index: int, new: ast.expr) -> Callable[[], None]:
@@ -160,7 +163,7 @@ def _handlers(function: ast.AST) -> Iterator[_Site]:
             kind = "everything" if node.type is None else _short(node.type)
             only = len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and node.body[0].exc is None
             if not only:
-                yield _Site("drop except", f"{kind} passes", _put_all(node.body, [ast.Raise()]))
+                yield _Site("drop except", f"{kind} passes", _put_all(node.body, [ast.Raise()]), node)
 
 
 def _put_all(block: list[ast.stmt], new: list[ast.stmt]) -> Callable[[], None]:
@@ -217,5 +220,6 @@ def code_mutants(module: str) -> Sequence[CodeMutant]:
             numbers[site.operator] = numbers.get(site.operator, 0) + 1
             called = f"{module.rpartition('.')[2]}.{name}: {site.operator} {numbers[site.operator]}"
             change = Substitution(module, old, new)
-            found.append(CodeMutant(Mutant(called, site.told, (change,)), site.operator))
+            place = ast.unparse(site.place)
+            found.append(CodeMutant(Mutant(called, site.told, (change,)), site.operator, place))
     return found
