@@ -221,7 +221,7 @@ def pinned(subject: Subject) -> Mapping[tuple[str, str, str], str]:
 
 
 def seconds(subject: Subject) -> int:
-    """How long all that is pinned took."""
+    """How long all of it took when it was measured in one run; 0 if it never was."""
     path = PINNED / f"{subject.name}.tsv"
     return int(re.findall(r"\d+", path.read_text())[0]) if path.is_file() else 0
 
@@ -242,11 +242,11 @@ def update(subject: Subject, say: Say, *, everything: bool) -> None:
         known = {key: detector for key, detector in known.items() if key[0] != "model"}
     left = [row for row in rows if row.key not in known]
     started = time.monotonic()
-    before = 0.0 if everything else seconds(subject)
+    before = 0.0 if everything else seconds(subject)  # of the last time that all of it was measured
     for row in measure(subject, left, say):
         known[row.key] = row.detector
         done = [replace(row, detector=known[row.key]) for row in rows if row.key in known]
-        write(subject, done, before + time.monotonic() - started)
+        write(subject, done, time.monotonic() - started if everything else before)
     if not left:
         write(subject, [replace(row, detector=known[row.key]) for row in rows], before)
 

@@ -79,7 +79,9 @@ def page() -> str:
         results = pinned(subject)
         rows = [replace(row, detector=results.get(row.key, "")) for row in generated(subject)]
         why = {reason.key: reason.reason for reason in reasons(subject)}
-        lines += ["", f"## {subject.name}", "", f"Measured in {seconds(subject)} s.", ""]
+        took = seconds(subject)
+        told = f"Measured in one run of {took} s." if took else "Measured in parts, not timed in one run."
+        lines += ["", f"## {subject.name}", "", told, ""]
         lines += _first_killers(rows, subject)
         for side, (title, operators) in _SIDES.items():
             of = [row for row in rows if row.side == side]
