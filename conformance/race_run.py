@@ -72,7 +72,7 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
         kills.append(kill)
         first = kill.message.partition("\n")[0][:150]
         say(f"race: {kill.mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
-    walks = walk(walks=80, steps=60, fresh=True)
+    walks = walk(walks=120, steps=60, fresh=True)
     say(f"race: {walks.steps} random steps: {dict(walks.counts)}")
     return Report("race", figures, walks.steps, 0, tuple(kills), time.monotonic() - started)
 

@@ -40,16 +40,16 @@ class _Walk:
         players = system.stage.players
         for name, player in players.items():
             if isinstance(player.position, At):
-                yield Function({"name": player.position.name, "by": name}), 12
+                yield Function({"name": player.position.name, "by": name}), 40
                 if player.position.name == "Register" and not system.over() and not system.is_late():
-                    yield Function({"name": "Register", "by": name, "outcome": "no helper"}), 1
+                    yield Function({"name": "Register", "by": name, "outcome": "no helper"}), 3
         for call in system.calls:
             if system.stage_of(call) == "asked":
-                for finding, weight in (("sat", 6), ("unsat", 3), ("unknown", 2)):
+                for finding, weight in (("sat", 24), ("unsat", 8), ("unknown", 8)):
                     yield Function({"name": "Reply", "of": call, "finding": finding}), weight
-                yield Function({"name": "Crash", "of": call}), 1
+                yield Function({"name": "Crash", "of": call}), 4
         if system.busy:
-            yield Function({"name": "FreeThread"}), 4
+            yield Function({"name": "FreeThread"}), 12
         if system.token.reason is None:
             yield Function({"name": "Cancel"}), 1
         if isinstance(players["closer"].position, Idle) and system.closer() == "open":
@@ -61,9 +61,9 @@ class _Walk:
                 for finding in ("sat", "unsat", "unknown"):
                     yield Function({"name": "Opinion", "finding": finding}), 4
             elif system.over():
-                yield Function({"name": "GiveUp"}), 4
+                yield Function({"name": "GiveUp"}), 12
             elif not system.ripe():
-                yield Function({"name": "Delay"}), 4
+                yield Function({"name": "Delay"}), 24
 
     def take(self, move: Function) -> str:
         """Take the step; how it went."""
