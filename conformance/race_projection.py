@@ -42,8 +42,7 @@ _RACE = {
 
 
 class Projection:
-    """What a race looks like. The harness notes what leaves no trace in the code: what a call had settled on,
-    its id, and whose future a future is."""
+    """What a race looks like. What leaves no trace in the code is noted: what a call settled on, its id."""
 
     def __init__(
         self, portfolio: Portfolio, servers: Mapping[str, Server], clock: Clock, limit: float
@@ -86,8 +85,10 @@ class Projection:
         self._heard[call] = self.heard_of(call)
 
     def note_end(self, call: str, outcome: str | None) -> None:
-        """What it settled on."""
-        self._ends[call] = self._heard[call] if outcome == "answered" else str(outcome)
+        """What it settled on; behind a check without a helper comes another, which may not tell either."""
+        end = self._heard[call] if outcome == "answered" else str(outcome)
+        if self._ends.get(call) != "no helper" or end not in ("unknown", "failed", "deadline"):
+            self._ends[call] = end
 
     # names
 
