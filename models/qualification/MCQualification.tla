@@ -4,13 +4,13 @@
 EXTENDS Qualification, TLC
 
 CONSTANTS
-    Begin,     \* where a run begins: "startup", or "renewal" with every rank at work
+    Begin,     \* where a run begins: "startup", "renewal" with every rank at work, or "identity" behind all rounds
     Renewals,  \* how many the root begins
     Sharing,   \* the file systems there may be: subset of BOOLEAN
     Types,     \* the types of generation that a rank may be given
     Calmly,    \* an exception hits a rank only while the others wait, which tells apart what others can see of it
-    Faults     \* which of "ordinary", "control", "late", "alone", "stray", "garbled", "file", "intruder", "swap", "inputs" and
-               \* "accounting" may happen
+    Faults     \* which of "ordinary", "control", "late", "alone", "stray", "garbled", "file", "intruder", "swap", "inputs"
+               \* and "accounting" may happen
 
 VARIABLE act   \* the step that led here: its name and parameters
 
@@ -21,21 +21,28 @@ OwnHosts  == [r \in Ranks |-> r]
 TwoHosts  == [r \in Ranks |-> IF r = 0 THEN 0 ELSE 1]
 OneHost   == [r \in Ranks |-> 0]
 
-\* As a startup leaves it that every rank has verified.
-AtWork == /\ pc = [r \in Ranks |-> "work"] /\ stage = [r \in Ranks |-> 0]
-          /\ heard = [r \in Ranks |-> "none"] /\ sound = [r \in Ranks |-> TRUE]
-          /\ record = [r \in Ranks |-> "none"] /\ reply = [r \in Peers |-> "none"]
-          /\ asked = {} /\ stops = {}
-          /\ kept = [r \in Ranks |-> 0] /\ locks = {} /\ leaf = "none"
-          /\ outside = FALSE /\ shared = TRUE /\ given = [r \in Ranks |-> "int"]
-          /\ result = [r \in Ranks |-> "verified"] /\ proof = [r \in Ranks |-> Rounds]
-          /\ stamp = [r \in Ranks |-> StartAt] /\ sworn = [r \in Ranks |-> StartAt + 1]
-          /\ generation = [r \in Ranks |-> StartAt] /\ flight = [r \in Ranks |-> 0]
-          /\ attempts = [r \in Ranks |-> 0] /\ successes = [r \in Ranks |-> 0] /\ failures = [r \in Ranks |-> 0]
-          /\ admits = Ranks /\ fatal = [r \in Ranks |-> "none"]
-          /\ met = [r \in Ranks |-> "none"] /\ code = 0
+\* Every rank at the same step of the same phase; outside of a run, with the proof of a startup behind it.
+Together(step, i, open) ==
+    LET proved == i = 0
+    IN /\ pc = [r \in Ranks |-> step] /\ stage = [r \in Ranks |-> i]
+       /\ heard = [r \in Ranks |-> "none"] /\ sound = [r \in Ranks |-> TRUE]
+       /\ record = [r \in Ranks |-> "none"] /\ reply = [r \in Peers |-> "none"]
+       /\ asked = {} /\ stops = {}
+       /\ kept = [r \in Ranks |-> open] /\ locks = {} /\ leaf = IF open = 0 THEN "none" ELSE "real"
+       /\ outside = FALSE /\ shared = TRUE /\ given = [r \in Ranks |-> "int"]
+       /\ result = [r \in Ranks |-> IF proved THEN "verified" ELSE "none"]
+       /\ proof = [r \in Ranks |-> IF proved THEN Rounds ELSE 0]
+       /\ stamp = [r \in Ranks |-> IF proved THEN StartAt ELSE 0]
+       /\ sworn = [r \in Ranks |-> IF proved THEN StartAt + 1 ELSE 0]
+       /\ generation = [r \in Ranks |-> StartAt] /\ flight = [r \in Ranks |-> 0]
+       /\ attempts = [r \in Ranks |-> 0] /\ successes = [r \in Ranks |-> 0] /\ failures = [r \in Ranks |-> 0]
+       /\ admits = IF proved THEN Ranks ELSE {}
+       /\ fatal = [r \in Ranks |-> "none"]
+       /\ met = [r \in Ranks |-> "none"] /\ code = 0
 
-MCInit == /\ IF Begin = "startup" THEN Init ELSE AtWork
+MCInit == /\ CASE Begin = "startup"  -> Init
+               [] Begin = "renewal"  -> Together("work", 0, 0)
+               [] Begin = "identity" -> Together("act", Commit - 2, 2)
           /\ shared \in Sharing
           /\ \A r, s \in Ranks : given[r] \in Types /\ given[r] = given[s]
           /\ act = [name |-> "Init"]
