@@ -53,7 +53,7 @@ MUTANTS = (
                 "                listed = self._list(early.incoming)\n"
                 "            acquired = self._try_lock(lock, consumer)\n",
             ),
-            Substitution(_SPOOL, "names = self._list(folders.incoming)", "names = listed"),
+            Substitution(_SPOOL, "names = self._list(folders.incoming, wall())", "names = listed"),
         ),
     ),
     Mutant(

@@ -1,10 +1,10 @@
 """A consumer in a process of its own: one scan, which a signal or the test may interrupt at any step.
 
-    python consumer.py SPOOL LEDGER                        one scan; its figures on stdout, as JSON
-    python consumer.py SPOOL LEDGER --kill "Move b.json"   SIGKILLs itself right after that step
-    python consumer.py SPOOL LEDGER --kill inside-commit   ... in the open transaction
-    python consumer.py SPOOL LEDGER --kill behind-commit   ... committed, and not yet returned
-    python consumer.py SPOOL LEDGER --pause List           waits before that step until stdin closes
+python consumer.py SPOOL LEDGER                        one scan; its figures on stdout, as JSON
+python consumer.py SPOOL LEDGER --kill "Move b.json"   SIGKILLs itself right after that step
+python consumer.py SPOOL LEDGER --kill inside-commit   ... in the open transaction
+python consumer.py SPOOL LEDGER --kill behind-commit   ... committed, and not yet returned
+python consumer.py SPOOL LEDGER --pause List           waits before that step until stdin closes
 """
 
 from __future__ import annotations

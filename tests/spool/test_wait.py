@@ -95,4 +95,3 @@ def test_many_waits_leak_nothing(spool: Spool, ledger: Ledger) -> None:
     at_rest(spool, ledger)
     for _ in range(100):
         assert not spool.wait(0.001, threading.Event())
-
