@@ -22,7 +22,7 @@ from conformance.mutants_page import PAGE, page
 
 each = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 # Every so many mutants one is measured here; `make mutants` measures all.
-EVERY_MODEL, EVERY_CODE = 48, 60
+EVERY_MODEL, EVERY_CODE = 96, 120
 
 
 @each
