@@ -104,12 +104,14 @@ def test_two_different_directories_are_refused(place: Place) -> None:
 
 
 def test_no_descriptor_and_no_file_is_left_by_any_attempt(place: Place) -> None:
-    words = ("descriptors", "0", place.folder)
-    done = run(place, *[Rank(*words, host=f"host{name}", program=FAULTY) for name in "abc"])
-    for line in done.stdout.splitlines():
-        assert json.loads(line) == [[True, 0], [False, 0], [True, 0]]
-    assert len(done.stdout.splitlines()) == 3
-    assert os.listdir(place.folder) == []
+    shared = place.folder / "shared"
+    shared.mkdir()
+    words = ("descriptors", "0", shared)
+    run(place, *[Rank(*words, host=f"host{name}", program=FAULTY) for name in "abc"])
+    for rank in range(3):
+        told = json.loads((place.folder / f"shared.{rank}").read_text())
+        assert told == [[True, 0], [False, 0], [True, 0]]
+    assert os.listdir(shared) == []
 
 
 def test_a_message_longer_than_its_reader_accepts_is_refused_and_gone(place: Place) -> None:
