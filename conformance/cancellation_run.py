@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
+from conformance import driving
 from conformance.cancellation import MODULE, CancellationAdapter, Helpers
 from conformance.cancellation_mutants import MUTANTS, SHOWS_IN
 from conformance.cancellation_stress import stress
 from conformance.cancellation_trace import check, explain
 from conformance.cancellation_walk import walk
-from conformance.engine.gates import Gate, GateError, Idle, Nursery
+from conformance.driving import told
+from conformance.engine.gates import Gate
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
@@ -34,7 +36,6 @@ GRAPHS: Mapping[str, Mapping[str, Any]] = {
 }
 # Wherever a fault shows, it shows in one of so many tours of one of the graphs.
 _HUNT_TOURS = 250
-_AT_MOST_S = 300.0
 _RACES = 4  # recordings of free-running threads
 
 
@@ -46,60 +47,22 @@ def replay(graph: str, *, patience_s: float = 10.0) -> Iterator[Replay]:
         yield Replay(load(MODULE.with_name(f"{graph}.graph.xz")), adapter)
 
 
-def serve(gate: Gate, of: Callable[..., AbstractContextManager[Replay]] = replay) -> None:
+def serve(gate: Gate) -> None:
     """A process that drives graphs when it is called."""
-
-    def drive(graph: str, most_tours: int | None, patience_s: float) -> dict[str, Any]:
-        with of(graph, patience_s=patience_s) as driven:
-            try:
-                return {"figures": Figures.of(driven.run(most_tours=most_tours)).to_json()}
-            except Divergence as difference:
-                return {"detector": difference.detector, "message": str(difference)[:20_000]}
-
-    gate.serve({"drive": drive})
+    driving.serve(gate, replay)
 
 
-def _drive(nursery: Nursery, graph: str, **how: Any) -> Mapping[str, Any]:
-    driver = nursery.spawn(graph, {}, patience_s=_AT_MOST_S)
-    try:
-        position = driver.call("drive", graph=graph, **how)
-    except GateError:
-        driver.kill()  # it hangs
-        raise
-    finally:
-        driver.close()
-    if not isinstance(position, Idle):
-        raise GateError(f"the driver of {graph} came to {position}")
-    if "raised" in position.result:
-        raise GateError(f"the driver of {graph} raised {position.result}")
-    found: Mapping[str, Any] = position.result
-    return found
-
-
-def drive_all(*, workers: int, entry: str = ENTRY, graphs: Sequence[str] = tuple(GRAPHS)) -> Figures:
+def drive_all(*, workers: int) -> Figures:
     """Every graph whole. Raises :class:`Divergence` when code and model differ."""
-    with Nursery(entry) as nursery, ThreadPoolExecutor(workers) as pool:
-        every = pool.map(lambda graph: _drive(nursery, graph, most_tours=None, patience_s=10.0), graphs)
-        total = Figures()
-        for found in every:
-            if "detector" in found:
-                raise Divergence(found["message"], found["detector"])
-            total += Figures(**found["figures"])
-    return total
+    return driving.drive_all(ENTRY, GRAPHS, workers=workers)
 
 
-def hunt(mutant: Mutant, *, entry: str = ENTRY, graphs: Sequence[str] = (), tours: int = _HUNT_TOURS) -> Kill:
-    """Drive the first tours of each graph through a mutant until something differs."""
-    mutant.check()
-    started = time.monotonic()
-    likely = sorted(GRAPHS, key=lambda graph: graph != SHOWS_IN.get(mutant.name, "GraphCancel"))
-    with Nursery(entry, mutant.to_json()) as nursery:
-        for graph in graphs or likely:
-            found = _drive(nursery, graph, most_tours=tours, patience_s=2.0)
-            if "detector" in found:
-                spent = time.monotonic() - started
-                return Kill(mutant, found["detector"], found["message"], spent)
-    return Kill(mutant, None, "survived", time.monotonic() - started)
+def hunt(mutant: Mutant, *, first: str = "", tours: int = _HUNT_TOURS) -> Kill:
+    """Drive the first tours of each graph through a mutant, of ``first`` or of the likely one ahead of all,
+    until something differs."""
+    likely = first or SHOWS_IN.get(mutant.name, "GraphCancel")
+    order = sorted(GRAPHS, key=lambda graph: graph != likely)
+    return driving.hunt(ENTRY, mutant, dict.fromkeys(order, tours))
 
 
 def run(*, say: Callable[[str], None], workers: int) -> Report:
@@ -107,13 +70,8 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     started = time.monotonic()
     figures = drive_all(workers=workers)
     say(f"cancellation: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
-    kills = []
     with ThreadPoolExecutor(workers) as pool:
-        for kill in pool.map(hunt, MUTANTS):
-            kills.append(kill)
-            first = kill.message.partition("\n")[0][:150]
-            name = kill.mutant.name
-            say(f"cancellation: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+        kills = tuple(told("cancellation", pool.map(hunt, MUTANTS), say))
     walks = walk(walks=60, steps=50, fresh=True)
     say(f"cancellation: {walks.steps} random steps: {dict(walks.counts)}")
     seed = int.from_bytes(os.urandom(2))
@@ -121,4 +79,4 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     for race, verdict in zip(runs, check([race.lines for race in runs]), strict=True):
         if not (race.sound and verdict.accepted):
             raise Divergence(f"cancellation: seed {seed}: {explain(race.lines, verdict)}", "trace")
-    return Report("cancellation", figures, walks.steps, len(runs), tuple(kills), time.monotonic() - started)
+    return Report("cancellation", figures, walks.steps, len(runs), kills, time.monotonic() - started)

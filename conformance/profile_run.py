@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conformance.driving import told
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
@@ -91,12 +92,8 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     say(f"profile: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
     suppressed = check_domains(cases=500, seed=int.from_bytes(os.urandom(2)))
     say(f"profile: 500 windows, {suppressed} with a suppression, and {check_answers()} probed queries agree")
-    kills = []
     with ThreadPoolExecutor(workers) as pool:
-        for kill in pool.map(hunt, MUTANTS):
-            kills.append(kill)
-            first = kill.message.partition("\n")[0][:150]
-            say(f"profile: {kill.mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+        kills = tuple(told("profile", pool.map(hunt, MUTANTS), say))
     with Nursery(ENTRY) as nursery:
         walks = walk(nursery, walks=30, steps=60, fresh=True)
     say(f"profile: {walks.steps} random steps, {len(walks.transitions)} transitions: {dict(walks.counts)}")
@@ -107,4 +104,4 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
             if not verdict.accepted:
                 raise Divergence(f"profile: {explain(lines, verdict)}", "trace")
     traces, seconds = len(walks.recordings) + len(free), time.monotonic() - started
-    return Report("profile", figures, walks.steps, traces, tuple(kills), seconds)
+    return Report("profile", figures, walks.steps, traces, kills, seconds)

@@ -7,7 +7,7 @@ the walk, explains each step of it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 
 from conformance.engine import walk as engine
 from conformance.engine.gates import Nursery
@@ -17,7 +17,7 @@ from conformance.engine.values import Function, Value
 from conformance.profile import WRITES, Bounds, ProfileSystem
 from conformance.profile_invariants import invariants
 
-__all__ = ["BOUNDS", "ProfileWalks", "Walks", "walk"]
+__all__ = ["BOUNDS", "ProfileWalks", "walk"]
 
 # Two policies that differ in how many observations they ask for, and one whose domains are narrower.
 BOUNDS = Bounds(
@@ -149,17 +149,9 @@ class ProfileWalks:
         return (*told, bool(state["current"]), bool(state["served"]))
 
 
-class Walks(engine.Walks):
-    """What was walked, and the recordings of it."""
-
-    __slots__ = ("recordings",)
-    recordings: Sequence[Sequence[Recorded]]
-
-
-def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> Walks:
+def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> engine.Walks:
     """Walk at random; see :func:`conformance.engine.walk.walk`."""
     adapter = ProfileWalks(nursery)
     done = engine.walk(adapter, walks=walks, steps=steps, fresh=fresh)
-    found = Walks(done.counts, done.transitions, done.walks)
-    found.recordings = adapter.recordings
-    return found
+    done.recordings = adapter.recordings
+    return done

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from conformance import cancellation_run, profile_run, qualification_run, race_run
 from conformance.cancellation import Helpers
 from conformance.cancellation_walk import CancellationWalks
+from conformance.driving import told
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
@@ -31,14 +33,16 @@ from conformance.spool_walk import SpoolWalks, walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
-NAMES = ("spool", "cancellation", "race", "profile", "qualification")
+# Those with several graphs each.
+_RUNS: Mapping[str, Any] = {
+    "cancellation": cancellation_run,
+    "race": race_run,
+    "profile": profile_run,
+    "qualification": qualification_run,
+}
+NAMES = ("spool", *_RUNS)
 # What `--path` is about, where a protocol has several graphs.
-PATHS = (
-    *(f"cancellation/{graph}" for graph in cancellation_run.GRAPHS),
-    *(f"race/{graph}" for graph in race_run.GRAPHS),
-    *(f"profile/{graph}" for graph in profile_run.GRAPHS),
-    *(f"qualification/{graph}" for graph in qualification_run.GRAPHS),
-)
+PATHS = tuple(f"{name}/{graph}" for name, run in _RUNS.items() for graph in run.GRAPHS)
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
 ENTRY = "conformance.spool:consume"
@@ -55,8 +59,7 @@ def replay(name: str, mutant: Mutant | None = None, *, patience_s: float = 10.0)
             yield driven
         return
     if name in PATHS:
-        runs = {"race": race_run, "cancellation": cancellation_run, "qualification": qualification_run}
-        with runs[protocol].replay(graph, patience_s=patience_s) as driven:
+        with _RUNS[protocol].replay(graph, patience_s=patience_s) as driven:
             yield driven
         return
     assert name == "spool"
@@ -96,24 +99,14 @@ def hunt(name: str, mutant: Mutant, *, tours: int = _HUNT_TOURS) -> Kill:
 
 def run(name: str, *, say: Callable[[str], None]) -> Report:
     """Everything that a protocol requires. Raises :class:`Divergence` when code and model differ."""
-    if name == "cancellation":
-        return cancellation_run.run(say=say, workers=os.cpu_count() or 1)
-    if name == "race":
-        return race_run.run(say=say, workers=os.cpu_count() or 1)
-    if name == "profile":
-        return profile_run.run(say=say, workers=os.cpu_count() or 1)
-    if name == "qualification":
-        return qualification_run.run(say=say, workers=os.cpu_count() or 1)
+    if name in _RUNS:
+        report: Report = _RUNS[name].run(say=say, workers=os.cpu_count() or 1)
+        return report
     started = time.monotonic()
     with replay(name) as whole:
         drive = whole.run(workers=os.cpu_count() or 1)
     say(f"{name}: {len(drive.edges)} edges, {len(drive.refusals)} refusals, {drive.seconds:.0f} s")
-    kills = []
-    for mutant in MUTANTS:
-        kill = hunt(name, mutant)
-        kills.append(kill)
-        first = kill.message.partition("\n")[0][:150]
-        say(f"{name}: {mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+    kills = tuple(told(name, (hunt(name, mutant) for mutant in MUTANTS), say))
     with Nursery(ENTRY) as nursery:
         walks = walk(nursery, walks=30, steps=30, fresh=True)
     say(f"{name}: {walks.steps} random steps, {len(walks.transitions)} transitions: {dict(walks.counts)}")
@@ -126,4 +119,4 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
         for lines, verdict in zip(of_batch, check(of_batch, batch=batch), strict=True):
             if not verdict.accepted:
                 raise Divergence(f"{name}: {explain(lines, verdict)}", "trace")
-    return Report(name, Figures.of(drive), walks.steps, len(traces), tuple(kills), time.monotonic() - started)
+    return Report(name, Figures.of(drive), walks.steps, len(traces), kills, time.monotonic() - started)

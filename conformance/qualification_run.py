@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from conformance.engine.gates import Gate, GateError, Idle, Nursery
+from conformance import driving
+from conformance.driving import told
+from conformance.engine.gates import Gate
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
@@ -36,9 +38,7 @@ GRAPHS: Mapping[str, Mapping[str, Any]] = {
 }
 # A fault that does not show in its graph may show in so many tours of another one.
 _HUNT_TOURS = 30
-_AT_MOST_S = 300.0
 HOSTS = ("hosta", "hostb")
-_RECORDINGS = 24  # so many of the runs of a sweep are checked against the model
 
 
 @contextmanager
@@ -53,57 +53,19 @@ def replay(graph: str, *, patience_s: float = 10.0) -> Iterator[Replay]:
 
 def serve(gate: Gate) -> None:
     """A process that drives graphs when it is called."""
-
-    def drive(graph: str, most_tours: int | None, patience_s: float) -> dict[str, Any]:
-        with replay(graph, patience_s=patience_s) as driven:
-            try:
-                return {"figures": Figures.of(driven.run(most_tours=most_tours)).to_json()}
-            except Divergence as difference:
-                return {"detector": difference.detector, "message": str(difference)[:20_000]}
-
-    gate.serve({"drive": drive})
-
-
-def _drive(nursery: Nursery, graph: str, **how: Any) -> Mapping[str, Any]:
-    driver = nursery.spawn(graph, {}, patience_s=_AT_MOST_S)
-    try:
-        position = driver.call("drive", graph=graph, **how)
-    finally:
-        driver.close()
-    if not isinstance(position, Idle):
-        raise GateError(f"the driver of {graph} came to {position}")
-    if "raised" in position.result:
-        raise GateError(f"the driver of {graph} raised {position.result}")
-    found: Mapping[str, Any] = position.result
-    return found
+    driving.serve(gate, replay)
 
 
 def drive_all(*, workers: int) -> Figures:
     """Every graph whole. Raises :class:`Divergence` when code and model differ."""
-    with Nursery(ENTRY) as nursery, ThreadPoolExecutor(workers) as pool:
-        every = pool.map(lambda graph: _drive(nursery, graph, most_tours=None, patience_s=10.0), GRAPHS)
-        total = Figures()
-        for found in every:
-            if "detector" in found:
-                raise Divergence(found["message"], found["detector"])
-            total += Figures(**found["figures"])
-    return total
+    return driving.drive_all(ENTRY, GRAPHS, workers=workers)
 
 
 def hunt(mutant: Mutant) -> Kill:
     """Drive a mutant through the graph it should show in, and the first tours of the others, until something
     differs."""
-    mutant.check()
-    started = time.monotonic()
     hint = SHOWS_IN[mutant.name]
-    with Nursery(ENTRY, mutant.to_json()) as nursery:
-        for graph in sorted(GRAPHS, key=lambda graph: graph != hint):
-            tours = None if graph == hint else _HUNT_TOURS
-            found = _drive(nursery, graph, most_tours=tours, patience_s=2.0)
-            if "detector" in found:
-                spent = time.monotonic() - started
-                return Kill(mutant, found["detector"], found["message"], spent)
-    return Kill(mutant, None, "survived", time.monotonic() - started)
+    return driving.hunt(ENTRY, mutant, {hint: None, **{g: _HUNT_TOURS for g in GRAPHS if g != hint}})
 
 
 def run(*, say: Callable[[str], None], workers: int) -> Report:
@@ -111,21 +73,16 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     started = time.monotonic()
     figures = drive_all(workers=workers)
     say(f"qualification: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
-    kills = []
     with ThreadPoolExecutor(workers) as pool:
-        for kill in pool.map(hunt, MUTANTS):
-            kills.append(kill)
-            first = kill.message.partition("\n")[0][:150]
-            name = kill.mutant.name
-            say(f"qualification: {name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+        kills = tuple(told("qualification", pool.map(hunt, MUTANTS), say))
     walks = walk(walks=50, steps=80, fresh=True)
     say(f"qualification: {walks.steps} random steps: {dict(walks.counts)}")
     with places() as directories:
         runs = list(sweep(directories, HOSTS, renewals=1))
     say(f"qualification: {len(runs)} calls struck: {dict(Counter(run.struck for run in runs))}")
-    recordings = [run.lines for run in runs[:: len(runs) // _RECORDINGS]]
+    recordings = [run.lines for run in runs]
     for lines, verdict in zip(recordings, check(recordings, HOSTS), strict=True):
         if not verdict.accepted:
             raise Divergence(f"qualification: {explain(lines, verdict)}", "trace")
     spent = time.monotonic() - started
-    return Report("qualification", figures, walks.steps, len(recordings), tuple(kills), spent)
+    return Report("qualification", figures, walks.steps, len(recordings), kills, spent)

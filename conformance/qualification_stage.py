@@ -69,22 +69,6 @@ class RankStage(Stage):
         if self._over:
             raise Gone
 
-    def _play(self, player: Player) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: player.call is not None or self._over)
-                call, player.call = player.call, None
-            if call is None:
-                return
-            result = None
-            try:
-                result = call()
-            except BaseException as error:  # noqa: BLE001  whatever the code raises is an observation
-                player.raised = error
-            with self._changed:
-                player.position = Idle(result)
-                self._changed.notify_all()
-
     # the scheduler's side
 
     def wake(self, name: str) -> None:

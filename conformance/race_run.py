@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from conformance import cancellation_run
+from conformance import driving
 from conformance.cancellation_environment import Helpers
+from conformance.driving import told
 from conformance.engine.gates import Gate
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
@@ -44,22 +45,19 @@ def replay(graph: str, *, patience_s: float = 10.0) -> Iterator[Replay]:
 
 def serve(gate: Gate) -> None:
     """A process that drives graphs when it is called."""
-    cancellation_run.serve(gate, replay)
+    driving.serve(gate, replay)
 
 
 def drive_all(*, workers: int) -> Figures:
     """Every graph whole. Raises :class:`Divergence` when code and model differ."""
-    return cancellation_run.drive_all(workers=workers, entry=ENTRY, graphs=tuple(GRAPHS))
+    return driving.drive_all(ENTRY, GRAPHS, workers=workers)
 
 
 def hunt(mutant: Mutant) -> Kill:
     """Drive the first tours of each graph through a mutant until something differs."""
     likely = SHOWS_IN.get(mutant.name, "RaceAnswers")
-    kill = cancellation_run.hunt(mutant, entry=ENTRY, graphs=(likely,), tours=_LIKELY_TOURS)
-    if kill.detector is not None:
-        return kill
-    others = tuple(graph for graph in GRAPHS if graph != likely)
-    return cancellation_run.hunt(mutant, entry=ENTRY, graphs=others, tours=_OTHER_TOURS)
+    tours = {likely: _LIKELY_TOURS, **{graph: _OTHER_TOURS for graph in GRAPHS if graph != likely}}
+    return driving.hunt(ENTRY, mutant, tours)
 
 
 def run(*, say: Callable[[str], None], workers: int) -> Report:
@@ -67,14 +65,10 @@ def run(*, say: Callable[[str], None], workers: int) -> Report:
     started = time.monotonic()
     figures = drive_all(workers=workers)
     say(f"race: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
-    kills = []
-    for kill in hunt_all(workers=workers):
-        kills.append(kill)
-        first = kill.message.partition("\n")[0][:150]
-        say(f"race: {kill.mutant.name}: {kill.detector or 'survived'} ({kill.seconds:.1f} s): {first}")
+    kills = tuple(told("race", hunt_all(workers=workers), say))
     walks = walk(walks=120, steps=60, fresh=True)
     say(f"race: {walks.steps} random steps: {dict(walks.counts)}")
-    return Report("race", figures, walks.steps, 0, tuple(kills), time.monotonic() - started)
+    return Report("race", figures, walks.steps, 0, kills, time.monotonic() - started)
 
 
 def hunt_all(*, workers: int) -> Iterator[Kill]:

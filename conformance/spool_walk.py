@@ -6,7 +6,7 @@ the walk, explains each step of it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 
 from conformance.engine import walk as engine
 from conformance.engine.gates import At, Nursery
@@ -16,7 +16,7 @@ from conformance.engine.values import Function, Value
 from conformance.spool import FAULT_AT_GATE, INVARIANTS, SpoolSystem
 from conformance.spool_producer import CONTENTS, SUFFIX
 
-__all__ = ["BATCH", "SpoolWalks", "Walks", "walk"]
+__all__ = ["BATCH", "SpoolWalks", "walk"]
 
 CONSUMERS = ("p", "q", "r")
 FILES = ("a", "b", "c", "d", "e")
@@ -127,17 +127,9 @@ class SpoolWalks:
         )
 
 
-class Walks(engine.Walks):
-    """What was walked, and the recordings of it."""
-
-    __slots__ = ("recordings",)
-    recordings: Sequence[Sequence[Recorded]]
-
-
-def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> Walks:
+def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> engine.Walks:
     """Walk at random; see :func:`conformance.engine.walk.walk`."""
     adapter = SpoolWalks(nursery)
     done = engine.walk(adapter, walks=walks, steps=steps, fresh=fresh)
-    found = Walks(done.counts, done.transitions, done.walks)
-    found.recordings = adapter.recordings
-    return found
+    done.recordings = adapter.recordings
+    return done

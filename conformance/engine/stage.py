@@ -93,7 +93,7 @@ class Stage:
             result = None
             try:
                 result = call()
-            except Exception as error:  # noqa: BLE001  whatever the code raises is an observation
+            except BaseException as error:  # noqa: BLE001  whatever the code raises is an observation
                 player.raised = error
             with self._changed:
                 player.position = Idle(result)

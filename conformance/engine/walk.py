@@ -8,7 +8,7 @@ state. What was walked is counted by action and by transition, so that a test ca
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from .replay import Divergence, Invariant, State
+from .trace import Recorded
 from .values import Function, Value, parse, show
 
 __all__ = ["Walk", "WalkAdapter", "Walks", "repeat", "walk"]
@@ -64,11 +65,12 @@ class WalkAdapter(Protocol):
 @dataclass(slots=True)
 class Walks:
     """What all walks did, together: how often each action went each way, and each transition between shapes
-    was taken."""
+    was taken; and the recordings, if the adapter keeps them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     transitions: Counter[tuple[Hashable, str, Hashable]] = field(default_factory=Counter)
     walks: int = 0
+    recordings: Sequence[Sequence[Recorded]] = ()
 
     @property
     def steps(self) -> int:
