@@ -3,6 +3,7 @@ the same under ``mpiexec``."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from conformance.engine.replay import Divergence
+from conformance.engine.trace import Recorded
 from conformance.qualification_environment import places
 from conformance.qualification_mpi import Job, job
 from conformance.qualification_sweep import CALLS, FreeRun, Strike, sweep
@@ -32,7 +34,7 @@ def test_an_exception_at_every_call_ends_as_it_must() -> None:
     struck = Counter(run.struck for run in runs)
     assert set(struck) == set(CALLS)
     assert len(runs) > 500
-    recordings = [run.lines for run in runs[:: len(runs) // 24]]
+    recordings = [run.lines for run in runs[::8]]  # `make conformance` checks all
     for lines, verdict in zip(recordings, check(recordings, TWO), strict=True):
         assert verdict.accepted, explain(lines, verdict)
 
@@ -74,6 +76,61 @@ def test_every_systematic_damage_is_rejected_or_harmless() -> None:
     assert {int(name.split()[1]) for name in unexplained if name.endswith("dropped")} <= set(last.values())
     assert [name for name in unexplained if not name.endswith("dropped")] == []
     assert len(survivors) < len(damaged) / 4
+
+
+later = itertools.count(1_000_000)
+
+
+def line(
+    who: str, action: str, outcome: str | None = None, error: str | None = None, **params: Any
+) -> Recorded:
+    """A line after all that was recorded."""
+    at = next(later)
+    return Recorded(at, who, at, at, action, {"rank": int(who[-1]), **params}, outcome, error)
+
+
+def until(lines: list[Recorded], who: str, action: str, **params: Any) -> list[Recorded]:
+    """The lines before that one."""
+    for index, one in enumerate(lines):
+        if (one.who, one.action) == (who, action) and params.items() <= one.params.items():
+            return lines[:index]
+    raise AssertionError(f"no {action} of {who}")
+
+
+@pytest.mark.slow
+def test_what_an_exception_in_a_wait_has_closed_the_others_may_see_before_it_is_told() -> None:
+    with places() as directories:
+        whole = FreeRun(directories, TWO, renewals=0).run().lines
+    gone = [
+        *until(whole, "rank 1", "Reacquire", round=0),
+        line("rank 1", "Reacquire", error="FileNotFoundError", round=0),
+        line("rank 1", "Enter", phase="reacquired", round=0),
+        line("rank 0", "Contain", stage="reacquired"),
+        line("rank 0", "Consume", "Refused", at="startup"),
+        line("rank 0", "Abort", error="Gone", code=65),
+    ]
+    [verdict, silent] = check([gone, [one for one in gone if one.action != "Contain"]], TWO)
+    assert verdict.accepted, explain(gone, verdict)
+    assert not silent.accepted
+
+
+@pytest.mark.slow
+def test_a_root_that_is_interrupted_while_it_observes_may_have_asked() -> None:
+    with places() as directories:
+        whole = FreeRun(directories, TWO, renewals=1).run().lines
+    before = until(whole, "rank 0", "Observe", at="renewal")
+    struck = line("rank 0", "Observe", error="KeyboardInterrupt", at="renewal")
+    alone = [
+        line("rank 1", "Observe", "Observed", at="renewal"),
+        line("rank 1", "Enter", phase="membership", round=0),
+        line("rank 1", "Exchange", "Expired", phase="membership", round=0),
+        line("rank 1", "Consume", "Failure", at="renewal"),
+        line("rank 1", "Shutdown"),
+        line("rank 1", "Abort", error="Gone", code=70),
+    ]
+    [verdict, unasked] = check([[*before, struck, *alone], [*before, *alone]], TWO)
+    assert verdict.accepted, explain([*before, struck, *alone], verdict)
+    assert not unasked.accepted
 
 
 @pytest.mark.slow

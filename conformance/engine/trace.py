@@ -23,6 +23,7 @@ from .values import Function, Value, function, parse, show
 
 __all__ = ["Recorded", "Trace", "TraceError", "Verdict", "needs", "read", "validate"]
 
+_TRACES = 200  # in one run
 _MEMBERS = {"sequence", "pid", "thread", "clock", "action", "params", "outcome"}
 
 
@@ -135,11 +136,18 @@ Trace = Mapping[str, Sequence[Value]]
 def validate(
     module: Path, traces: Sequence[Trace], constants: Mapping[str, Value], *, timeout_s: float = 120.0
 ) -> list[Verdict]:
-    """Check all ``traces`` (who -> lines) in one run of TLC.
+    """Check all ``traces`` (who -> lines), so many in each run of TLC as its memory holds.
 
     ``module`` defines ``TraceSpec`` and ``Told``, which prints <<"explained", trace, lines, at, enabled>>
-    whenever more of a trace is explained.
+    whenever more of a trace is explained. ``timeout_s`` is for each run.
     """
+    parts = [traces[first : first + _TRACES] for first in range(0, len(traces), _TRACES)]
+    return [verdict for part in parts for verdict in _validate(module, part, constants, timeout_s)]
+
+
+def _validate(
+    module: Path, traces: Sequence[Trace], constants: Mapping[str, Value], timeout_s: float
+) -> list[Verdict]:
     everybody = sorted({who for trace in traces for who in trace})
     data: Value = tuple(function({who: tuple(trace.get(who, ())) for who in everybody}) for trace in traces)
     with tempfile.TemporaryDirectory(prefix="trace-") as scratch:

@@ -6,7 +6,8 @@
 (* them where their order is known. A line tells a step that was taken;    *)
 (* `needs` says which lines of other sequences come before it. A step that *)
 (* was struck is told with `raised`, and is then no step but an exception  *)
-(* in its place; what the rank held it may hold for a while yet.           *)
+(* in its place; what the rank held it may hold for a while yet. Only an   *)
+(* Observe that was struck may have asked the peers by then.               *)
 (*                                                                         *)
 (* Not recorded, and found by the search, where a line needs it: that the  *)
 (* loop came round, that a deadline passed, that an exception came in a    *)
@@ -59,6 +60,7 @@ Match(l) ==
     /\ IF "raised" \in DOMAIN l
        THEN /\ Stands(l)
             /\ \/ UNCHANGED vars
+               \/ l.name = "Observe" /\ \E o \in {"Observed", "Failed"} : Observe(l.by, o)
                \/ CASE l.raised = "control"  -> RaiseControl(l.by)
                     [] l.raised = "ordinary" -> \E n \in 0..Cardinality(Peers) : RaiseOrdinary(l.by, n)
                     [] OTHER                 -> FailFile(l.by)
@@ -81,8 +83,9 @@ Explain(c) == /\ Match(Said(c))
               /\ told' = told + 1
               /\ UNCHANGED t
 
-\* What r does next, as far as the trace tells.
-After(r)     == {Said(c) : c \in {d \in Consumers : Goes(d) /\ Said(d).by = r}}
+\* What r does next, as far as the trace tells: a line, or none.
+Still(r, c)  == {i \in (at[c] + 1)..Len(TLCGet(Kept)[t][c]) : TLCGet(Kept)[t][c][i].by = r}
+After(r)     == UNION {{TLCGet(Kept)[t][c][i] : i \in {j \in Still(r, c) : \A k \in Still(r, c) : j <= k}} : c \in Consumers}
 Stops(r)     == After(r) = {}
 Contained(r) == \E l \in After(r) : l.name = "Contain"
 Falls(r)     == \/ Contained(r) /\ \E n \in 0..Cardinality(Peers) : RaiseOrdinary(r, n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -105,6 +106,28 @@ def test_a_proven_capability_goes_in_and_only_a_new_proof_comes_out(probed: Capa
     ):
         assert not result.clean
         assert result.capability == probed
+
+
+def test_a_rank_that_has_committed_its_transcript_cannot_fail_any_more(probed: Capability) -> None:
+    committed = threading.Event()
+
+    class Watch:
+        def before(self, step: Step) -> None:
+            pass
+
+        def after(self, step: Step) -> None:
+            if step.name == "CommitTranscript" and step.params["rank"] == 0:
+                committed.set()
+
+    def clock() -> float:
+        if committed.is_set():
+            raise LookupError("no clock any more")
+        return time.monotonic()
+
+    with observed_by(Watch()):
+        first, second = qualify_all(probed, "ab", each=[{"clock": clock}, {}])
+    assert committed.is_set()
+    assert (first.verified, second.verified) == (True, True), first.error
 
 
 def test_the_steps_of_a_rank_are_those_of_the_model(probed: Capability) -> None:

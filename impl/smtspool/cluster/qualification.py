@@ -152,8 +152,12 @@ def _qualify(
                 litmus.run()
             finally:
                 proof = litmus.proof
-        proof = _committed(exchange, proof, generation)
-        return ended(None, replace(usable, proof=proof), verified=True)
+        transcript = _sworn(exchange, proof, generation)
+        # Nothing comes after it: the other ranks count on this result, so it may not fail any more.
+        with action("CommitTranscript", rank=exchange.rank):
+            proof = replace(proof, transcript=transcript)
+            require_complete(proof)
+            return ended(None, replace(usable, proof=proof), verified=True)
     except ExchangeFailed as error:
         return ended(error.diagnostic, usable)
 
@@ -208,8 +212,8 @@ def _met(exchange: Exchange, processor: str, unusable: str) -> tuple[Member, ...
     return members
 
 
-def _committed(exchange: Exchange, proof: Proof, generation: int) -> Proof:
-    """The proof with the transcript that all ranks computed, once all ranks have said that they know that.
+def _sworn(exchange: Exchange, proof: Proof, generation: int) -> str:
+    """The transcript that all ranks computed, once all ranks have said that they know that.
 
     Two steps: a rank that has seen M equal transcripts says so, and counts as verified only when it has heard
     all M say so. A rank that misses the last answer fails alone, and ends the fleet.
@@ -220,10 +224,7 @@ def _committed(exchange: Exchange, proof: Proof, generation: int) -> Proof:
     complaint = f"another transcript on rank {', '.join(differing)}"
     exchange.gather(Stage.COMMIT, lambda: {"ok": False, "error": complaint} if differing else {})
     exchange.flush()
-    with action("CommitTranscript", rank=exchange.rank):
-        committed = replace(proof, transcript=mine)
-        require_complete(committed)
-    return committed
+    return mine
 
 
 def _clamped(timeout: float) -> float:
