@@ -30,8 +30,11 @@ lint: $(VENV)/stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Models and conformance use all processors by themselves; the other tests share two.
 test: lint
-	$(BIN)/python -W error -m pytest
+	$(BIN)/python -W error -m pytest -n 2 --dist loadfile -m 'not models' tests
+	$(BIN)/python -W error -m pytest -m models tests
+	$(BIN)/python -W error -m pytest conformance
 
 models: $(VENV)/stamp
 	$(BIN)/python -m conformance models
