@@ -30,11 +30,9 @@ lint: $(VENV)/stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Models and conformance use all processors by themselves; the other tests share two.
+# Two at a time: most tests wait for processes, not for a processor.
 test: lint
-	$(BIN)/python -W error -m pytest -n 2 --dist loadfile -m 'not models' tests
-	$(BIN)/python -W error -m pytest -m models tests
-	$(BIN)/python -W error -m pytest conformance
+	$(BIN)/python -W error -m pytest -n 2 --dist worksteal
 
 models: $(VENV)/stamp
 	$(BIN)/python -m conformance models

@@ -137,7 +137,6 @@ def test_every_cfg_says_what_it_shows(path: Path) -> None:
         assert (path.parent / run.cfg).read_text().startswith("\\* "), run.cfg
 
 
-@pytest.mark.models
 @pytest.mark.slow
 def test_all_models_come_out_as_pinned() -> None:
     for verdict in check_all(*MANIFESTS):
