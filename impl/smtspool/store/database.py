@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -33,8 +34,9 @@ JOURNAL_BYTES = 64 * 1024 * 1024
 MIGRATIONS = ("schema.sql",)
 
 
+@cache
 def _scripts() -> tuple[str, ...]:
-    """The SQL of every migration, oldest first."""
+    """The SQL of every migration, oldest first; read once, as the program that runs is loaded once."""
     folder = files(__package__)
     return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
 
