@@ -32,7 +32,8 @@ _attempts = (f"attempt-{number}" for number in itertools.count(1))
 @pytest.fixture(scope="module")
 def servers():
     with no_trace():
-        servers = {spec.name: ForkServer(spec) for spec in map(parse_engine, ENGINES)}
+        limits = HelperLimits(spare=False)  # nothing of theirs comes while a test counts
+        servers = {spec.name: ForkServer(spec, limits) for spec in map(parse_engine, ENGINES)}
         yield servers
         for server in servers.values():
             server.close()

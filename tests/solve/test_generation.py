@@ -42,7 +42,8 @@ def solve(text: str, attempt: str = "a1", **more: object) -> Request:
 
 @pytest.fixture(scope="module")
 def server():
-    with no_trace(), ForkServer(EngineSpec("bitwuzla")) as server:
+    """Without a spare: its process comes when it comes, and another test would take it for its own."""
+    with no_trace(), ForkServer(EngineSpec("bitwuzla"), HelperLimits(spare=False)) as server:
         yield server
 
 
@@ -108,7 +109,6 @@ def test_a_wake_descriptor_ends_the_exchange(generation):
 
 
 def test_retiring_during_an_exchange_closes_nothing_under_it():
-    # The descriptor of a spare comes when it comes.
     with no_trace(), ForkServer(EngineSpec("bitwuzla"), HelperLimits(spare=False)) as server:
         before = descriptors()
         generation = server.spawn(soon())
