@@ -260,6 +260,18 @@ def test_without_the_right_to_admit_the_spool_is_left_alone(
     assert waiting(campaign) == ["one.json"]
 
 
+def test_who_may_not_admit_does_not_keep_who_may_from_leading(
+    campaign: Campaign, start: Callable[..., Profiling]
+) -> None:
+    follower, leader = start(admits=False), start()
+    follower.begin()
+    submit(campaign, "one", telemetry(3))
+    leader.begin()
+    assert waiting(campaign) == []
+    follower.step()
+    assert domains(follower.serve()) == {7: (3,)}
+
+
 # -- the whole service ------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,9 @@
 """Profiling: the coordinator of a campaign's value profiles, beside the workers (F305).
 
-One service at a time coordinates, under a lock that it gives back by dying. It takes telemetry from the spool
-and feedback from its own probes, publishes, and serves what is believed. Another service over the same store
-serves what the first has published, once it has replayed it, and leaves its feedback in the spool.
+One service at a time coordinates, under a lock that it gives back by dying: one that admits, for it takes
+telemetry from the spool. It adds the feedback of its own probes, publishes, and serves what is believed. Another
+service over the same store serves what the first has published, once it has replayed it, and leaves its feedback
+in the spool.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Profiling:
         open_store: Callable[[], Store],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without ``admits`` the spool is left to others, and with it the feedback to nobody."""
+        """Without ``admits`` it never leads: the spool is left to others, and the feedback to nobody."""
         self.prober = Prober(self.serve, telemetry, budget_s=settings.probe_ms / 1e3)
         self._campaign = campaign
         self._settings = settings
@@ -121,7 +122,7 @@ class Profiling:
                 Directory.open(self._campaign.profile, create=True)
             )
             self._lock = self._resources.enter_context(FileLock(self._directory, LOCK))
-        if not self._leads and not self._take_lead(self._directory):
+        if not self._leads and not (self._admits and self._take_lead(self._directory)):
             self._follow(self._directory)
             return True
         assert self._coordinator is not None
@@ -140,7 +141,7 @@ class Profiling:
         return True
 
     def _lead(self, coordinator: Coordinator) -> bool:
-        done = self._take(coordinator) if self._admits else True
+        done = self._take(coordinator)
         if self._clock() >= self._flush_at:
             self._flush(coordinator)
         self._publish(coordinator)
