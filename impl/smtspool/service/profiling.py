@@ -1,9 +1,9 @@
 """Profiling: the coordinator of a campaign's value profiles, beside the workers (F305).
 
 One service at a time coordinates, under a lock that it gives back by dying: one that admits, for it takes
-telemetry from the spool. It adds the feedback of its own probes, publishes, and serves what is believed. Another
-service over the same store serves what the first has published, once it has replayed it, and leaves its feedback
-in the spool.
+telemetry from the spool. It adds the feedback of its own probes, publishes, and serves what is believed.
+Another service over the same store serves what the first has published, once it has replayed it, and leaves
+its feedback in the spool.
 """
 
 from __future__ import annotations
