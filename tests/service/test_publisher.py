@@ -133,6 +133,23 @@ def test_every_known_input_becomes_a_new_one(campaign: Campaign, store: Store, p
     assert sorted(json.loads(path.read_text())["inputs_hex"]) == sorted([b"A*".hex(), b"B*D".hex()])
 
 
+def test_an_input_that_comes_after_the_answer_becomes_a_new_one_too(
+    campaign: Campaign, store: Store, publisher: Publisher
+) -> None:
+    answer_witnessed(store)
+    publisher.step()
+    [first] = inputs(campaign)
+    envelope = witnessed(42)
+    longer = {**envelope, "witness": {**envelope["witness"], "input_hex": "424344"}}
+    store.ingest([parse_envelope(longer)])
+    publisher.step()
+    assert [path.read_bytes() for path in inputs(campaign)] == [b"A*", b"B*D"]
+    assert inputs(campaign)[0] == first
+    [path] = results(campaign)
+    assert json.loads(path.read_text())["inputs_hex"] == [b"A*".hex(), b"B*D".hex()]
+    assert store.counts().publications_published == 1
+
+
 def test_nothing_temporary_is_left(campaign: Campaign, store: Store, publisher: Publisher) -> None:
     identity = answer_witnessed(store)
     (campaign.out / "results" / f"{identity}.json").mkdir()

@@ -31,9 +31,62 @@ def test_a_result_is_due_with_all_that_its_files_need(store: Store) -> None:
 def test_what_is_published_is_not_due_again(store: Store) -> None:
     answered(store, *range(70))
     first = store.due_publications(64)
-    store.published(publication.id for publication in first)
+    store.published(first)
     assert len(due(store)) == 6
     assert store.counts().publications_published == 64
+
+
+def test_a_further_witness_makes_a_published_model_due_again(store: Store) -> None:
+    answered(store, 7)
+    store.published(due(store))
+    store.ingest([query(7, witness=b"other"), query(7, witness=b"other")])
+    (again,) = due(store)
+    assert [witness.input for witness in again.witnesses] == [b"seed", b"other"]
+    store.published([again])
+    store.ingest([query(7), query(7, witness=b"seed")])
+    assert due(store) == []
+
+
+def test_a_witness_that_comes_while_the_files_are_written_is_written_too(store: Store) -> None:
+    answered(store, 7)
+    written = due(store)
+    store.ingest([query(7, witness=b"other")])
+    store.published(written)
+    (again,) = due(store)
+    assert again.id == written[0].id and len(again.witnesses) == 2
+    store.published([again])
+    assert store.counts().publications_published == 1
+
+
+def test_a_further_witness_of_a_proof_gives_no_input_and_changes_nothing(store: Store) -> None:
+    store.ingest([query(7)])
+    store.complete([(store.claim("w", LEASE_S, 1)[0], UNSAT)])
+    store.published(due(store))
+    store.ingest([query(7, witness=b"seed")])
+    assert due(store) == []
+
+
+def test_a_further_witness_neither_hurries_a_failed_publication_nor_revives_it(
+    directory: Path, clock: Clock
+) -> None:
+    with Store.open(directory, create=True, clock=clock, backoff=Backoff(failures=2)) as store:
+        answered(store, 7)
+        (publication,) = due(store)
+        store.publication_failed(publication.id, "no space left")
+        store.ingest([query(7, witness=b"other")])
+        assert due(store) == []
+        store.publication_failed(publication.id, "no space left")
+        store.ingest([query(7, witness=b"third")])
+        assert due(store) == [] and store.counts().publications_dead == 1
+
+
+def test_what_is_to_be_published_again_meanwhile_is_not_acknowledged(store: Store, clock: Clock) -> None:
+    answered(store, 7)
+    written = due(store)
+    clock.advance(1)
+    store.republish()
+    store.published(written)
+    assert len(due(store)) == 1
 
 
 def test_failures_are_tried_again_with_growing_delays_and_then_given_up(
@@ -57,7 +110,7 @@ def test_failures_are_tried_again_with_growing_delays_and_then_given_up(
 
 def test_everything_can_be_published_again(store: Store) -> None:
     answered(store, 1, 2, 3)
-    store.published(publication.id for publication in due(store))
+    store.published(due(store))
     assert due(store) == []
     assert store.republish() == 3
     assert len(due(store)) == 3
@@ -69,7 +122,7 @@ def test_an_outdated_publication_cannot_acknowledge_the_new_result(store: Store)
     (outdated,) = due(store)
     store.retry(query(7).id)
     store.complete([(store.claim("w", LEASE_S, 1)[0], UNSAT)])
-    store.published([outdated.id])
+    store.published([outdated])
     store.publication_failed(outdated.id, "too late")
     (current,) = due(store)
     assert current.id > outdated.id

@@ -34,7 +34,7 @@ def work_through(store: Store) -> None:
         while leases := store.claim(owner.name, LEASE_S, 2, Order.FIFO):
             timed_out = [lease for lease in leases if lease.query == STORY[0]]
             store.complete([(lease, TIMEOUT if lease in timed_out else UNSAT) for lease in leases])
-    store.published(publication.id for publication in store.due_publications(10))
+    store.published(store.due_publications(10))
     store.retry(STORY[0].id)
 
 

@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 )
 
 from smtspool.query import Answer, Status
-from smtspool.store import Lease, Order, Patience, State, Store
+from smtspool.store import Lease, Order, Patience, Publication, State, Store
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
 
 PATIENCE = Patience(attempts=3, deaths=2)
@@ -49,6 +49,8 @@ class Entry:
     attempts: int = 0
     deaths: int = 0
     deadline: float = 0.0
+    witnesses: set[bytes] = field(default_factory=set)
+    due: bool = False  # its files are to be written
 
 
 @dataclass(slots=True)
@@ -62,18 +64,18 @@ class Model:
     def place(self, key: str) -> None:
         entry = self.entries[key]
         form = entry.form
-        entry.state, entry.status = State.PENDING, None
+        entry.state, entry.status, entry.due = State.PENDING, None, False
         if form.state == "open" and form.leader is not None:
             entry.state = State.WAITING
         elif form.state == "open":
             form.leader = key
         elif form.state == "answered" and form.status is Status.UNSAT:
-            entry.state, entry.status = State.DONE, Status.UNSAT
+            entry.state, entry.status, entry.due = State.DONE, Status.UNSAT, True
 
     def finish(self, key: str, answer: Answer) -> None:
         entry = self.entries[key]
         form = entry.form
-        entry.state, entry.status = State.DONE, answer.status
+        entry.state, entry.status, entry.due = State.DONE, answer.status, True
         if form.state == "open":
             if answer.disagreement:
                 self.quarantine(form)
@@ -127,6 +129,7 @@ class Queue(RuleBasedStateMachine):
     """Two owners, few forms, few names: everything collides soon."""
 
     leases: Bundle[Lease] = Bundle("leases")
+    written: Bundle[Publication] = Bundle("written")
 
     @initialize()
     def begin(self) -> None:
@@ -145,18 +148,30 @@ class Queue(RuleBasedStateMachine):
 
     @rule(
         batch=st.lists(
-            st.tuples(st.integers(1, 2), st.sampled_from("abcd"), st.integers(0, 2)), min_size=1, max_size=5
+            st.tuples(
+                *(st.integers(1, 2), st.sampled_from("abcd"), st.integers(0, 2)),
+                st.sampled_from([None, b"one", b"two"]),
+            ),
+            min_size=1,
+            max_size=5,
         )
     )
-    def ingest(self, batch: list[tuple[int, str, int]]) -> None:
-        queries = [query(number, name=name, priority=float(priority)) for number, name, priority in batch]
+    def ingest(self, batch: list[tuple[int, str, int, bytes | None]]) -> None:
+        queries = [
+            query(number, name=name, priority=float(priority), witness=witness)
+            for number, name, priority, witness in batch
+        ]
         created = []
-        for (number, *_), asked in zip(batch, queries, strict=True):
+        for (number, *_, witness), asked in zip(batch, queries, strict=True):
             created.append(asked.id not in self.model.entries)
             if created[-1]:
                 form = self.model.forms.setdefault(number, Form())
                 self.model.entries[asked.id] = Entry(form, len(self.model.entries))
                 self.model.place(asked.id)
+            entry = self.model.entries[asked.id]
+            if witness is not None and witness not in entry.witnesses:
+                entry.witnesses.add(witness)
+                entry.due |= entry.status is Status.SAT
         assert self.store.ingest(queries) == created
 
     @rule(
@@ -252,6 +267,23 @@ class Queue(RuleBasedStateMachine):
             entry.attempts = entry.deaths = 0
             self.model.place(key)
 
+    @rule(target=written, limit=st.integers(1, 4))
+    def write_files(self, limit: int) -> object:
+        publications = self.store.due_publications(limit)
+        assert len(publications) == min(limit, sum(entry.due for entry in self.model.entries.values()))
+        for publication in publications:
+            entry = self.model.entries[publication.result.query_id]
+            assert {witness.input for witness in publication.witnesses} == entry.witnesses
+        return multiple(*publications)
+
+    @rule(publication=written)
+    def acknowledge(self, publication: Publication) -> None:
+        key = publication.result.query_id
+        entry, current = self.model.entries[key], self.store.result(key)
+        if current is not None and current.number == publication.id:
+            entry.due &= len(publication.witnesses) < len(entry.witnesses)
+        self.store.published([publication])
+
     @rule()
     def reopen(self) -> None:
         self.store.close()
@@ -272,7 +304,8 @@ class Queue(RuleBasedStateMachine):
         assert (counts.sat, counts.unsat, counts.unknown, counts.error) == tuple(
             statuses.count(status) for status in (Status.SAT, Status.UNSAT, Status.UNKNOWN, Status.ERROR)
         )
-        assert counts.publications_due == counts.done
+        assert counts.publications_due == sum(entry.due for entry in self.model.entries.values())
+        assert counts.publications_due + counts.publications_published == counts.done
         assert self.store.counters().get("stale", 0) == self.model.stale
 
     @invariant()

@@ -171,7 +171,7 @@ class Publisher:
                 one.discard()
         results.sync()
         inputs.sync()
-        store.published(one.publication.id for one in writings if one.failure is None)
+        store.published(one.publication for one in writings if one.failure is None)
         for one in writings:
             if one.failure is not None:
                 log.warning("query %s: cannot publish: %s", one.publication.result.query_id, one.failure)

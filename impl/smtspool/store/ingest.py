@@ -13,6 +13,7 @@ from smtspool.query import Query, Status
 from .database import Database
 from .digests import Digests
 from .forms import FormRow, FormState, form_row, place
+from .outbox import inputs_due
 from .rows import digest_of, text_body, witness_body
 from .values import State
 
@@ -144,6 +145,7 @@ class _Batch:
             self.db.bump("witnesses.dropped")
             return
         connection.execute(_INSERT_WITNESS, (number, len(known), *entry.witness))
+        inputs_due(self.db, self.now, number)
 
     def _place(self, number: int, entry: _Prepared) -> tuple[int, State]:
         """Row of the query's form, and the state in which the query starts."""

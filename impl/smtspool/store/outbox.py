@@ -16,6 +16,7 @@ from .values import Publication, Result
 __all__ = [
     "Backoff",
     "due_publications",
+    "inputs_due",
     "publication_failed",
     "published",
     "republish",
@@ -43,18 +44,18 @@ def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publica
     damaged: list[tuple[int, Damaged]] = []
     with db.read() as connection:
         rows = connection.execute(
-            "SELECT p.result, p.failures, r.query, q.id, r.digest, r.body, r.completed "
+            "SELECT p.result, p.due, p.failures, r.query, q.id, r.digest, r.body, r.completed "
             "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
             "JOIN queries q ON q.number = r.query "
             "WHERE p.state = 'due' AND p.due <= ? ORDER BY p.due LIMIT ?",
             (db.now(), limit),
         ).fetchall()
-        for number, failures, query, identity, digest, body, completed in rows:
+        for number, since, failures, query, identity, digest, body, completed in rows:
             try:
                 result = Result(number, identity.hex(), read_answer(body, digest), completed)
                 witnesses = tuple(read_witnesses(db, query))
                 metadata = read_metadata(db, query)
-                found.append(Publication(number, metadata, witnesses, result, failures))
+                found.append(Publication(number, metadata, witnesses, result, failures, since))
             except Damaged as error:
                 damaged.append((number, error))
     for number, damage in damaged:
@@ -62,13 +63,31 @@ def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publica
     return found
 
 
-def published(db: Database, ids: Iterable[int]) -> None:
-    """The files of these publications are durable."""
+def published(db: Database, written: Iterable[Publication]) -> None:
+    """The files of these publications are durable.
+
+    One that changed since it was read, by a further witness or because all is to be written again, stays due:
+    its files are not those that were written. No witness is ever taken away, so their number tells.
+    """
     with db.write():
         db.connection.executemany(
-            "UPDATE publications SET state = 'published', failure = NULL WHERE result = ? AND state = 'due'",
-            ((number,) for number in ids),
+            "UPDATE publications SET state = 'published', failure = NULL "
+            "WHERE result = ?1 AND state = 'due' AND due = ?2 AND ?3 = "
+            "(SELECT count(*) FROM results r JOIN witnesses w ON w.query = r.query WHERE r.number = ?1)",
+            ((one.id, one.due, len(one.witnesses)) for one in written),
         )
+
+
+def inputs_due(db: Database, now: float, query: int) -> None:
+    """A published model has a further input to be written over; inside a transaction.
+
+    One that is due or given up has it written with the rest, when its time comes.
+    """
+    db.connection.execute(
+        "UPDATE publications SET state = 'due', due = ?1, failures = 0 WHERE state = 'published' "
+        "AND result = (SELECT number FROM results WHERE query = ?2 AND status = 'sat')",
+        (now, query),
+    )
 
 
 def publication_failed(

@@ -86,7 +86,8 @@ class Store:
         """Store queries durably, all or none; True for each one that is new. Idempotent (F364 §3.4).
 
         A query that is there keeps its state, the larger timeout and the larger priority, and gains the
-        witness if that is new. A new query whose form is proven unsat is done at once.
+        witness if that is new; a model that is published already is then due again. A new query whose form
+        is proven unsat is done at once.
         """
         return admission.ingest(self._db, queries)
 
@@ -257,9 +258,9 @@ class Store:
         """Results whose files are to be written now, longest due first."""
         return outbox.due_publications(self._db, limit, self._backoff)
 
-    def published(self, ids: Iterable[int]) -> None:
-        """The files of these publications are durable."""
-        outbox.published(self._db, ids)
+    def published(self, written: Iterable[Publication]) -> None:
+        """The files of these publications are durable; what changed since they were read stays due."""
+        outbox.published(self._db, written)
 
     def publication_failed(self, publication_id: int, error: str) -> None:
         """Writing failed; it is due again after a growing delay, and given up as a dead letter at last."""

@@ -73,7 +73,7 @@ class Publication:
     """A result whose files are to be written.
 
     ``id`` names this result, not the query: after ``retry`` the query gets another one, so an outdated
-    publication cannot acknowledge the new result.
+    publication cannot acknowledge the new result. Nor can it what became due after it was read.
     """
 
     id: int
@@ -81,6 +81,7 @@ class Publication:
     witnesses: tuple[Witness, ...]
     result: Result
     failures: int  # of earlier tries
+    due: float  # seconds since the epoch
 
 
 @dataclass(frozen=True, slots=True)
