@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from smtspool.query import Query
@@ -23,6 +24,11 @@ log = logging.getLogger("smtspool")
 BUSY_PAUSE_SECONDS = 0.05
 # With `once`, a file that keeps changing is looked at this often before it is left where it is.
 UNSTABLE_PASSES = 20
+# With `once`, who does not admit looks this often whether there is still something to wait for...
+FOLLOWER_LOOK_SECONDS = 1.0
+# ...and waits this long for an owner that gets no further: it may have ended, or wait for its disk. A healthy
+# one settles a batch within that; after it only the follower's help with what is admitted later is lost.
+OWNER_PATIENCE_SECONDS = 10.0
 
 
 class Admission:
@@ -40,6 +46,7 @@ class Admission:
         once: bool,
         open_store: Callable[[], Store],
         admitted: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._campaign = campaign
         self._settings = settings
@@ -50,7 +57,10 @@ class Admission:
         self._once = once
         self._open_store = open_store
         self._admitted = admitted
+        self._clock = clock
         self._unstable_passes = 0
+        self._least: int | None = None  # files that a follower has seen in incoming/, when there were fewest
+        self._patient_until = 0.0
         self._store: Store | None = None
         self._spool: Spool | None = None
 
@@ -82,9 +92,7 @@ class Admission:
             return 0
         self._unstable_passes = self._unstable_passes + 1 if report.deferred else 0
         if self._once and self._is_last(report):
-            self._desk.admitted_all.set()
-            self._admitted()
-            return FINISHED
+            return self._end()
         if report.deferred:
             return BUSY_PAUSE_SECONDS
         if report.outcome is Outcome.IDLE:
@@ -92,11 +100,23 @@ class Admission:
         return 0
 
     def _follow(self, spool: Spool) -> float | None:
-        """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it."""
+        """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it, or gets no
+        further. An end too soon leaves nothing unsolved: the workers of each service stay until its store has
+        nothing open."""
         if not self._once:
             return FINISHED
-        if spool.backlog():
-            return self._settings.poll_seconds
+        backlog, now = spool.backlog(), self._clock()
+        if self._least is None or backlog < self._least:
+            self._least = backlog
+            self._patient_until = now + OWNER_PATIENCE_SECONDS
+        if backlog and now < self._patient_until:
+            return min(self._settings.poll_seconds, FOLLOWER_LOOK_SECONDS)
+        if backlog:
+            log.info("%d spool files are left in incoming/ to the service that admits", backlog)
+        return self._end()
+
+    def _end(self) -> float | None:
+        """Nothing more will be admitted."""
         self._desk.admitted_all.set()
         self._admitted()
         return FINISHED

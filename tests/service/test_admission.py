@@ -1,0 +1,114 @@
+"""Admission by a service that may not: with `once` it waits for the owner of the spool, but not for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from smtspool.service import Campaign, Service, Settings
+from smtspool.service import admission as module
+from smtspool.service.admission import OWNER_PATIENCE_SECONDS, Admission
+from smtspool.service.desk import Desk
+from smtspool.service.loops import FINISHED
+from smtspool.service.telemetry import Telemetry
+from smtspool.store import Store
+from tests.service.support import PATIENCE_S, answers, equation, query, submit
+
+SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def follower(campaign: Campaign, desk: Desk, clock: Clock) -> Iterator[Callable[[], float | None]]:
+    """The step of a service that does not admit."""
+    with closing(
+        Admission(
+            campaign,
+            SETTINGS,
+            desk,
+            Telemetry(),
+            consumer="follower",
+            admits=False,
+            once=True,
+            open_store=lambda: Store.open(campaign.store),
+            admitted=lambda: None,
+            clock=clock,
+        )
+    ) as admission:
+        yield admission.step
+
+
+def take(campaign: Campaign, name: str) -> None:
+    """What the owner of the spool does with a file in the end."""
+    incoming = campaign.spool / "incoming" / name
+    incoming.rename(campaign.spool / "accepted" / name)
+
+
+def test_it_ends_with_the_spool_empty(
+    campaign: Campaign, follower: Callable[[], float | None], desk: Desk
+) -> None:
+    submit(campaign, a=equation(1))
+    assert follower() == SETTINGS.poll_seconds
+    assert not desk.admitted_all.is_set()
+    take(campaign, "a.smt2")
+    assert follower() is FINISHED
+    assert desk.admitted_all.is_set()
+
+
+def test_it_ends_when_nobody_takes_what_is_left(
+    campaign: Campaign,
+    follower: Callable[[], float | None],
+    desk: Desk,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    submit(campaign, a=equation(1))
+    follower()
+    clock.now += OWNER_PATIENCE_SECONDS
+    submit(campaign, late=equation(2))
+    assert follower() is FINISHED
+    assert desk.admitted_all.is_set()
+    assert "2 spool files" in caplog.text
+
+
+def test_it_waits_as_long_as_the_owner_gets_on(
+    campaign: Campaign, follower: Callable[[], float | None], clock: Clock
+) -> None:
+    submit(campaign, a=equation(1), b=equation(2), c=equation(3))
+    follower()
+    for name in ("a.smt2", "b.smt2"):
+        clock.now += OWNER_PATIENCE_SECONDS - 1
+        take(campaign, name)
+        assert follower() == SETTINGS.poll_seconds
+    clock.now += OWNER_PATIENCE_SECONDS
+    assert follower() is FINISHED
+
+
+def test_what_its_store_has_is_solved_whatever_the_spool_has(
+    campaign: Campaign, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OWNER_PATIENCE_SECONDS", 0.1)
+    store.ingest([query(1)])
+    submit(campaign, left=equation(2))
+    with Service(campaign, SETTINGS, once=True, admits=False) as service:
+        assert service.join(PATIENCE_S)
+    assert answers(campaign) == {query(1).id: "sat"}
