@@ -52,6 +52,8 @@ def _sleep_for_ever() -> None:
 def _obey(channel: socket.socket, request: dict, behaviour: str) -> None:
     if behaviour in ("sat", "unsat", "unknown", "error"):
         channel.sendall(_reply(request, behaviour))
+    elif behaviour == "bare":
+        channel.sendall(_reply(request, "sat", model={}))
     elif behaviour == "stacked":
         kept = request["kept"]
         channel.sendall(_reply(request, "unsat", kept_levels=kept, held_levels=kept + len(request["levels"])))

@@ -17,6 +17,7 @@ from smtspool.solve import (
     ForkServer,
     Hedge,
     HedgePolicy,
+    HelperLimits,
     Portfolio,
     ProbeEnd,
     parse_engine,
@@ -193,6 +194,32 @@ def test_a_model_that_nobody_confirms_is_none(
     assert (probe.end, probe.answer) == (ProbeEnd.INVALID, None)
     assert probe.attempt is not None
     assert (probe.attempt.status, probe.attempt.verified) == (Status.UNKNOWN, verified)
+
+
+def test_a_model_without_a_value_that_smtlib_can_write_is_none(scripted: Portfolios) -> None:
+    (opaque,) = parse_smt2(
+        "(set-logic QF_UFBV)(declare-sort S 0)(declare-fun s () S)(declare-const x (_ BitVec 8))"
+        "(assert (= (bvadd x #x01) #x06))(check-sat)"
+    )
+    restricted = restrict(opaque, "x", 8, (5,))
+    assert restricted is not None
+    probe = scripted(bitwuzla="bare", z3="sat").probe(opaque, restricted, timeout_s=30)
+    assert (probe.end, probe.answer) == (ProbeEnd.UNKNOWN, None)
+    assert probe.attempt is not None
+    assert probe.attempt.status is Status.UNKNOWN
+    assert "the sort S has no values" in (probe.attempt.reason or "")
+
+
+@pytest.mark.parametrize(("solves", "end"), [(False, ProbeEnd.UNKNOWN), (True, ProbeEnd.INVALID)])
+def test_a_probe_too_large_to_be_sent_decides_nothing(solves: bool, end: ProbeEnd) -> None:
+    small, large = HelperLimits(frame=64), HelperLimits(frame=1 << 20)
+    with (
+        ScriptedServer("bitwuzla", "sat", limits=large if solves else small) as bitwuzla,
+        ScriptedServer("z3", "sat", limits=small if solves else large) as z3,
+        Portfolio([bitwuzla, z3], policy=HedgePolicy(Hedge.FIXED)) as portfolio,  # type: ignore[list-item]
+    ):
+        probe = portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=30)
+    assert (probe.end, probe.answer) == (end, None)
 
 
 def test_with_a_single_engine_there_is_nobody_to_confirm(scripted: Portfolios) -> None:

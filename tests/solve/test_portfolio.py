@@ -18,6 +18,7 @@ from smtspool.solve import (
     Generation,
     Hedge,
     HedgePolicy,
+    HelperLimits,
     Portfolio,
     RaceRules,
     RaceSummary,
@@ -36,6 +37,7 @@ def query(value: int = 42) -> Query:
 
 QUERY = query()
 PATIENT = RaceRules(cpus=3, settle_s=10.0)
+LITTLE = HelperLimits(frame=64)  # no request fits
 Race = Callable[..., Portfolio]
 
 
@@ -217,6 +219,19 @@ def test_the_refutation_of_a_model_by_who_says_unsat_needs_a_second_voice(racing
     assert (third.status, third.disagreement) == (Status.UNSAT, False)
     against = racing(**scripts, cvc5="hang / sat", rules=rules).solve(QUERY, timeout_s=10)
     assert (against.status, against.disagreement) == (Status.UNKNOWN, True)
+
+
+def test_a_model_that_cannot_be_sent_to_a_third_engine_is_not_refuted() -> None:
+    scripts = {"bitwuzla": "sat", "z3": "unsat / unsat", "cvc5": "hang"}
+    with ExitStack() as stack:
+        servers: list[Any] = [
+            stack.enter_context(ScriptedServer(name, text, limits=LITTLE if name == "cvc5" else None))
+            for name, text in scripts.items()
+        ]
+        policy = HedgePolicy(Hedge.TOGETHER)
+        portfolio = stack.enter_context(Portfolio(servers, rules=RaceRules(cpus=1), policy=policy))
+        answer = portfolio.solve(QUERY, timeout_s=10)
+    assert (answer.status, answer.disagreement) == (Status.UNKNOWN, True)
 
 
 def test_confirmed_unsat_needs_two_engines(racing: Race) -> None:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from smtspool.errors import InfrastructureError
+from smtspool.errors import InfrastructureError, MisuseError
 from smtspool.query import Answer, Attempt, Query, Status, canonical_term, complete, extended
 
 from .cancellation import Cancellation
 from .persistent import PersistentSolver
 from .prefilter import fitting
+from .request import RequestRefused
 from .verification import Verdict
 
 __all__ = ["Probe", "ProbeEnd", "probe_domain", "restrict"]
@@ -31,7 +32,7 @@ class ProbeEnd(StrEnum):
     VALIDATED = "validated"  # a model, and another engine agrees that it is one of the query
     INVALID = "invalid"  # a model that no engine agreed to
     UNSAT = "unsat"  # none within the domain, which decides nothing
-    UNKNOWN = "unknown"  # no time, no helper, cancelled, a term that the engine refuses
+    UNKNOWN = "unknown"  # no time, no helper, cancelled, a term the engine refuses, a value nobody can write
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ def probe_domain(
 ) -> Probe:
     """Ask one engine for a model of ``restricted`` until ``limit``, and have it verified as one of ``query``.
 
-    Never raises for what machine or engine do: the race that follows meets the same and reports it. Raises
-    :class:`ClosedError` when the solver is closed.
+    Never raises for what query, machine or engine do: the race that follows meets the same and reports it.
+    Raises :class:`ClosedError` when the solver is closed.
     """
     started = clock()
     try:
@@ -87,17 +88,21 @@ def probe_domain(
                 timeout_ms=max(1, int((limit - started) * 1e3)),
                 cancellation=cancellation,
             )
-    except InfrastructureError:
+    except (InfrastructureError, RequestRefused):
         return Probe(ProbeEnd.UNKNOWN, None)
     solver_us = int(said.elapsed_ms * 1e3)
     [attempt] = said.attempts
     if said.status is not Status.SAT:
         end = ProbeEnd.UNSAT if said.status is Status.UNSAT else ProbeEnd.UNKNOWN
         return Probe(end, _undecided(attempt, end), solver_us=solver_us)
-    answer = replace(said, model=complete(query, said.model or {}))
+    try:
+        answer = replace(said, model=complete(query, said.model or {}))
+    except MisuseError as error:  # a symbol of a declared sort, of which the engine gave no value
+        attempt = replace(attempt, status=Status.UNKNOWN, reason=f"probe: {error}")
+        return Probe(ProbeEnd.UNKNOWN, attempt, solver_us=solver_us)
     try:
         verdict = verify(solver.engine, answer)
-    except InfrastructureError:
+    except (InfrastructureError, RequestRefused):
         verdict = Verdict(None, None)
     if not verdict.confirmed:
         attempt = replace(_undecided(attempt, ProbeEnd.INVALID), verified=verdict.confirmed)

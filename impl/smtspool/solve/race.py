@@ -34,6 +34,7 @@ from smtspool.query import Answer, Attempt, Query, Status, complete
 from .cancellation import Cancellation, CancelReason
 from .hedging import Plan, Time
 from .persistent import PersistentSolver
+from .request import RequestRefused
 from .verification import NOBODY_KNOWS, Verdict, Verifier
 
 __all__ = ["Race", "RaceRules"]
@@ -346,7 +347,7 @@ class Race:
         if verdict.confirmed is None or verdict.engine in parties:
             try:
                 verdict = self._verify(sat.answer, self.outside, *parties)
-            except InfrastructureError:
+            except (InfrastructureError, RequestRefused):
                 return True
         return verdict.confirmed is not False
 
