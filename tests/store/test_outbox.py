@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from smtspool.store import Backoff, Publication, Store
+import pytest
+
+from smtspool.store import Backoff, Publication, Store, outbox
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
 
 BACKOFF = Backoff(base_s=1.0, max_s=5.0, failures=5)
@@ -87,6 +89,19 @@ def test_what_is_to_be_published_again_meanwhile_is_not_acknowledged(store: Stor
     store.republish()
     store.published(written)
     assert len(due(store)) == 1
+
+
+def test_a_pass_holds_only_so_many_bytes_and_at_least_one_result(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.ingest([query(n, witness=bytes(10_000)) for n in range(3)])
+    store.complete([(lease, sat(lease)) for lease in store.claim("w", LEASE_S, 3)])
+    monkeypatch.setattr(outbox, "PASS_BYTES", 50_000)
+    first = due(store)
+    assert [one.result.query_id for one in first] == [query(0).id, query(1).id]
+    store.published(first)
+    monkeypatch.setattr(outbox, "PASS_BYTES", 1)
+    assert [one.result.query_id for one in due(store)] == [query(2).id]
 
 
 def test_failures_are_tried_again_with_growing_delays_and_then_given_up(

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -230,6 +231,48 @@ def test_leftover_lock_files_are_swept_but_not_held_ones(store: Store) -> None:
         assert lock_files(store) == ["registering.lock"]
     store.reap()
     assert lock_files(store) == []
+
+
+def test_a_lock_that_may_not_be_read_says_nothing_and_is_in_nobodys_way(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with tempfile.TemporaryDirectory() as name:  # not below tmp_path, which only its owner may enter
+        directory = Path(name) / "store"
+        with Store.open(directory, create=True) as store:
+            store.ingest([query(n) for n in range(2)])
+            store.reap()  # has all modules loaded, which the child below may no longer read
+        anothers = die_with_a_lease(directory)
+        die_with_a_lease(directory)
+        for path in (Path(name), *Path(name).rglob("*")):
+            path.chmod(0o777)
+        anothers.chmod(0)
+
+        def look() -> int:
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            with Store.open(directory) as mine:
+                assert (mine.reap(), mine.reap()) == (1, 0)
+                assert mine.counts().leased == 1
+            assert caplog.text.count(f"remove {anothers} if that service is gone") == 1
+            return 0
+
+        assert in_child(look) == 0
+        anothers.unlink()
+        with Store.open(directory) as store:
+            assert store.reap() == 1
+
+
+def die_with_a_lease(directory: Path) -> Path:
+    """The lock file of an owner who had one query when it died."""
+    before = set((directory / "owners").iterdir())
+
+    def die() -> int:
+        store = Store.open(directory)
+        return 0 if store.claim(store.register().name, 3600.0, 1) else 1
+
+    assert in_child(die) == 0
+    (lock,) = set((directory / "owners").iterdir()) - before
+    return lock
 
 
 def test_a_living_owners_answers_are_kept(store: Store) -> None:

@@ -62,6 +62,17 @@ def test_the_witnesses_of_a_query_are_bounded(store: Store) -> None:
     assert store.counters()["witnesses.dropped"] == 5
 
 
+def test_further_witnesses_are_bounded_in_bytes_and_the_first_is_not(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MAX_WITNESS_BYTES", 1000)
+    store.ingest([query(1, witness=bytes(1000)), query(1, witness=b"a"), query(2, witness=b"a")])
+    store.ingest([query(2, witness=bytes(400)), query(2, witness=bytes(100)), query(2, witness=b"b")])
+    assert [witness.input for witness in store.witnesses(query(1).id)] == [bytes(1000)]
+    assert [witness.input for witness in store.witnesses(query(2).id)] == [b"a", bytes(400), b"b"]
+    assert store.counters()["witnesses.dropped"] == 2
+
+
 def test_replay_of_an_answered_query_changes_no_answer(store: Store) -> None:
     store.ingest([query(1)])
     store.complete([(lease, UNSAT) for lease in store.claim("w", LEASE_S, 1)])

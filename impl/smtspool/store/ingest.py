@@ -19,8 +19,10 @@ from .values import State
 
 __all__ = ["MAX_WITNESSES", "ingest"]
 
-# Witnesses kept of one query; a fleet may send the same query with ever new inputs.
+# Witnesses kept of one query; a fleet may send the same query with ever new inputs. The files of a query
+# are written from all of them at once, so those after the first are kept within so many stored bytes.
 MAX_WITNESSES = 64
+MAX_WITNESS_BYTES = 64 * 1024 * 1024
 
 _INSERT_PREFIX = "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)"
 _INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
@@ -135,16 +137,17 @@ class _Batch:
         self.db.bump("replayed")
         if entry.witness is None:
             return
-        known = [
-            digest
-            for (digest,) in connection.execute("SELECT digest FROM witnesses WHERE query = ?", (number,))
-        ]
-        if entry.witness[0] in known:
+        digest, body = entry.witness
+        known = dict(
+            connection.execute("SELECT digest, length(body) FROM witnesses WHERE query = ?", (number,))
+        )
+        if digest in known:
             return
-        if len(known) >= MAX_WITNESSES:
+        size = sum(known.values()) + len(body)
+        if known and (len(known) >= MAX_WITNESSES or size > MAX_WITNESS_BYTES):
             self.db.bump("witnesses.dropped")
             return
-        connection.execute(_INSERT_WITNESS, (number, len(known), *entry.witness))
+        connection.execute(_INSERT_WITNESS, (number, len(known), digest, body))
         inputs_due(self.db, self.now, number)
 
     def _place(self, number: int, entry: _Prepared) -> tuple[int, State]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from .database import Database
 from .rows import Damaged, read_answer, read_metadata, read_witnesses
@@ -24,6 +25,16 @@ __all__ = [
 ]
 
 MAX_FAILURE_CHARS = 4096
+# Stored bytes of what is handed out at once: a killed service would be handed the same again.
+PASS_BYTES = 64 * 1024 * 1024
+
+_DUE = (
+    "SELECT p.result, p.due, p.failures, r.query, length(r.body) "
+    "+ (SELECT total(length(body)) FROM texts WHERE query = r.query) "
+    "+ (SELECT total(length(body)) FROM witnesses WHERE query = r.query) "
+    "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
+    "WHERE p.state = 'due' AND p.due <= ? ORDER BY p.due LIMIT ?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +50,35 @@ class Backoff:
 
 
 def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publication]:
-    """The publications that are due, longest due first. One with damaged rows becomes a dead letter."""
+    """The publications that are due, longest due first. One with damaged rows becomes a dead letter.
+
+    As many as fit into ``PASS_BYTES``, and one that is larger by itself.
+    """
     found: list[Publication] = []
     damaged: list[tuple[int, Damaged]] = []
     with db.read() as connection:
-        rows = connection.execute(
-            "SELECT p.result, p.due, p.failures, r.query, q.id, r.digest, r.body, r.completed "
-            "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
-            "JOIN queries q ON q.number = r.query "
-            "WHERE p.state = 'due' AND p.due <= ? ORDER BY p.due LIMIT ?",
-            (db.now(), limit),
-        ).fetchall()
-        for number, since, failures, query, identity, digest, body, completed in rows:
+        rows = connection.execute(_DUE, (db.now(), limit)).fetchall()
+        sizes = accumulate(size for *_, size in rows)
+        fitting = max(1, sum(size <= PASS_BYTES for size in sizes))
+        for number, since, failures, query, _ in rows[:fitting]:
             try:
-                result = Result(number, identity.hex(), read_answer(body, digest), completed)
-                witnesses = tuple(read_witnesses(db, query))
-                metadata = read_metadata(db, query)
-                found.append(Publication(number, metadata, witnesses, result, failures, since))
+                found.append(_read(db, number, since, failures, query))
             except Damaged as error:
                 damaged.append((number, error))
     for number, damage in damaged:
         publication_failed(db, number, str(damage), backoff, final=True)
     return found
+
+
+def _read(db: Database, number: int, since: float, failures: int, query: int) -> Publication:
+    identity, digest, body, completed = db.connection.execute(
+        "SELECT q.id, r.digest, r.body, r.completed FROM results r JOIN queries q ON q.number = r.query "
+        "WHERE r.number = ?",
+        (number,),
+    ).fetchone()
+    result = Result(number, identity.hex(), read_answer(body, digest), completed)
+    witnesses = tuple(read_witnesses(db, query))
+    return Publication(number, read_metadata(db, query), witnesses, result, failures, since)
 
 
 def published(db: Database, written: Iterable[Publication]) -> None:

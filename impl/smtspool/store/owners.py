@@ -2,8 +2,9 @@
 
 A service process registers as an owner and holds the kernel's lock on ``owners/<token>.lock`` for as
 long as it lives. Whoever can take that lock knows that the owner is dead, whatever became of its pid,
-and puts its leases back at once. Only processes under the same running kernel may draw that conclusion;
-for others the lease expires. A reaper that dies leaves nothing behind: its locks go with it.
+and puts its leases back at once. Only processes under the same running kernel may draw that conclusion,
+and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
+its locks go with it.
 
 Order of locks: the lock file of an owner, then the database.
 """
@@ -11,11 +12,13 @@ Order of locks: the lock file of an owner, then the database.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import secrets
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
@@ -25,6 +28,8 @@ from .database import Database
 from .queue import Patience, release_owner
 
 __all__ = ["OWNERS_NAME", "Owner", "reap"]
+
+log = logging.getLogger("smtspool")
 
 OWNERS_NAME = "owners"
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -147,12 +152,16 @@ def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
 
 @contextmanager
 def _lock_of_dead(path: Path) -> Iterator[bool]:
-    """Hold the lock of an owner that lives no more; False if it lives, or if the file is gone."""
+    """Hold the lock of an owner that lives no more; False if it lives, may live, or the file is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         dead = _try_lock(descriptor, path)
     except FileNotFoundError:
         dead = False
+    except PermissionError:
+        # A service of another user, living or dead. The others are looked at all the same.
+        dead = False
+        _say_unknown(path)
     except OSError as error:
         raise InfrastructureError(f"cannot see whether an owner lives: {path}: {error.strerror}") from error
     try:
@@ -160,6 +169,17 @@ def _lock_of_dead(path: Path) -> Iterator[bool]:
     finally:
         if dead:
             os.close(descriptor)
+
+
+@cache
+def _say_unknown(path: Path) -> None:
+    """Once for each file: reapers come by every second."""
+    log.warning(
+        "cannot see whether an owner lives: %s belongs to another user; its leases stay until they expire; "
+        "remove %s if that service is gone",
+        path,
+        path,
+    )
 
 
 def _try_lock(descriptor: int, path: Path) -> bool:
