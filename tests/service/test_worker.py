@@ -176,7 +176,7 @@ def test_a_lost_lease_cancels_the_solve_and_commits_nothing(
     assert store.counters().get("stale", 0) == 0
 
 
-def test_leases_are_renewed_although_nobody_can_see_who_is_dead(
+def test_leases_are_renewed_and_counters_written_although_nobody_can_see_who_is_dead(
     campaign: Campaign, store: Store, owner: Owner
 ) -> None:
     store.ingest([query(1)])
@@ -186,9 +186,12 @@ def test_leases_are_renewed_although_nobody_can_see_who_is_dead(
         lock = campaign.store / "owners" / f"{other.name.rsplit(':', 1)[1]}.lock"
         lock.unlink()
         lock.symlink_to("nowhere")
-        heartbeat = Heartbeat(SETTINGS, desk, Telemetry(), open_store=partial(Store.open, campaign.store))
+        counted = Telemetry()
+        counted.add({"probes": 1})
+        heartbeat = Heartbeat(SETTINGS, desk, counted, open_store=partial(Store.open, campaign.store))
         with pytest.raises(InfrastructureError, match="whether an owner lives"):
             heartbeat.step()
+        assert store.counters()["probes"] == 1
         heartbeat.close()
     with closing(sqlite3.connect(campaign.store / "index.sqlite3")) as index:
         [(deadline,)] = index.execute("SELECT deadline FROM queries").fetchall()

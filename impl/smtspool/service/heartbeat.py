@@ -1,4 +1,4 @@
-"""The heartbeat: keep our leases, release those of the dead, write down what we counted."""
+"""The heartbeat: keep our leases, write down what we counted, release the leases of the dead."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Heartbeat:
         if now >= self._renew_at:
             renew_leases(self._store, self._desk, self._settings.lease_seconds)
             self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
-        self._store.reap()
         self._telemetry.flush(self._store)
+        self._store.reap()
         return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
 
 
