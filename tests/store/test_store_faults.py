@@ -18,7 +18,7 @@ from smtspool.errors import ClosedError, ConfigError, InfrastructureError, Misus
 from smtspool.query import Status
 from smtspool.store import Fault, Store, database
 from smtspool.store.database import Database
-from tests.store.support import LEASE_S, TIMEOUT, UNSAT, in_child, query
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, in_child, query
 
 INDEX = "index.sqlite3"
 DEADLINE_S = 30
@@ -276,3 +276,34 @@ def test_a_rotten_proof_is_not_reused(directory: Path) -> None:
         store.ingest([query(7, name="b")])
         (lease,) = store.claim("w", LEASE_S, 1)
         assert lease.query == query(7, name="b") and lease.reuse is None
+
+
+def test_leases_whose_texts_cannot_be_read_are_given_back(store: Store, directory: Path) -> None:
+    store.ingest([query(1), query(2)])
+    with raw(directory) as other:
+        other.execute("ALTER TABLE texts RENAME TO gone")
+        with pytest.raises(sqlite3.OperationalError, match="texts"):
+            store.claim("w", LEASE_S, 2)
+        assert (store.counts().pending, store.counts().leased) == (2, 0)
+        other.execute("ALTER TABLE gone RENAME TO texts")
+    assert [lease.attempts for lease in store.claim("w", LEASE_S, 2)] == [1, 1]
+
+
+def test_a_read_that_fails_is_told_even_when_the_leases_cannot_be_given_back(
+    directory: Path, clock: Clock
+) -> None:
+    with Store.open(directory, create=True, clock=clock) as store:
+        store.ingest([query(1)])
+        with raw(directory) as other:
+            other.execute("ALTER TABLE texts RENAME TO gone")
+            other.execute(
+                "CREATE TRIGGER no_way_back BEFORE UPDATE OF attempts ON queries "
+                "WHEN NEW.attempts < OLD.attempts BEGIN SELECT RAISE(ABORT, 'no way back'); END"
+            )
+            with pytest.raises(sqlite3.OperationalError, match="texts"):
+                store.claim("w", LEASE_S, 1)
+            other.execute("DROP TRIGGER no_way_back")
+            other.execute("ALTER TABLE gone RENAME TO texts")
+        assert store.counts().leased == 1
+        clock.advance(LEASE_S)
+        assert len(store.claim("w", LEASE_S, 1)) == 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from smtspool.errors import MisuseError
@@ -83,10 +84,16 @@ def claim(
         for number, token, attempts, prefix in taken
     }
     # The leases are committed: reading and checking the texts keeps nobody from the write lock.
-    read = list(read_leases(db, [held[number] for number in numbers]))
-    damaged = [one for one in read if not isinstance(one, Lease)]
-    if damaged:
-        _park(db, damaged)
+    try:
+        read = list(read_leases(db, [held[number] for number in numbers]))
+        damaged = [one for one in read if not isinstance(one, Lease)]
+        if damaged:
+            _park(db, damaged)
+    except BaseException:
+        # Nobody will ever hear of these leases. The first failure is the one to tell.
+        with suppress(Exception):
+            release(db, held.values())
+        raise
     return [one for one in read if isinstance(one, Lease)]
 
 
@@ -222,7 +229,7 @@ def fail(
         return True
 
 
-def release(db: Database, leases: Iterable[Lease]) -> int:
+def release(db: Database, leases: Iterable[Held | Lease]) -> int:
     """Give queries back untouched: the attempt does not count. Returns how many were still held."""
     with db.write() as now:
         held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING) is not None]
