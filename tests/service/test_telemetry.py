@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.service import Campaign
+from smtspool.service import Campaign, Settings
+from smtspool.service.desk import Desk
+from smtspool.service.heartbeat import IDLE_FLUSH_SECONDS, Heartbeat
 from smtspool.service.telemetry import Telemetry
 from smtspool.solve import RaceSummary
 from smtspool.spool import Outcome, ScanReport
@@ -13,6 +17,8 @@ from smtspool.store import Store
 from tests.service.support import locked
 
 SCAN = ScanReport(Outcome.SCANNED, accepted=2, rejected=1, bytes=10, latency=(0.5, 0.25))
+IDLE = ScanReport(Outcome.IDLE, lock_wait_ns=1000)
+BUSY = ScanReport(Outcome.BUSY, backlog=None, lock_wait_ns=1000)
 RACE = RaceSummary("z3", ("bitwuzla", "z3"), 0.1, 1, False, 250.0)
 
 
@@ -47,3 +53,28 @@ def test_a_refused_flush_loses_nothing(campaign: Campaign) -> None:
         telemetry.scan(SCAN)
         telemetry.flush(store)
         assert store.counters()["admission.accepted"] == 4
+
+
+def test_an_idle_service_writes_nothing_but_once_a_minute(campaign: Campaign, store: Store) -> None:
+    now = 1000.0
+    telemetry = Telemetry()
+    open_store = partial(Store.open, campaign.store)
+    heartbeat = Heartbeat(Settings(), Desk(), telemetry, open_store=open_store, clock=lambda: now)
+
+    def beat(*reports: ScanReport) -> float:
+        """How many idle scans the store knows of afterwards."""
+        for report in reports:
+            telemetry.scan(report)
+        heartbeat.step()
+        return store.counters().get("admission.scans.idle", 0)
+
+    assert beat(IDLE) == 1
+    assert beat(IDLE, BUSY) == beat(IDLE) == 1
+    assert beat(IDLE, SCAN) == 4
+    now += IDLE_FLUSH_SECONDS / 2
+    assert beat(IDLE) == 4
+    now += IDLE_FLUSH_SECONDS / 2
+    assert beat(IDLE) == 6
+    assert beat(IDLE) == 6
+    heartbeat.close()
+    assert store.counters()["admission.scans.idle"] == 7

@@ -15,6 +15,8 @@ __all__ = ["Heartbeat", "renew_leases"]
 
 BEAT_SECONDS = 1.0
 BEATS_PER_LEASE = 3
+# What an idle service counts too is written this often: a commit a second would never let the disk rest.
+IDLE_FLUSH_SECONDS = 60.0
 
 
 class Heartbeat:
@@ -36,6 +38,7 @@ class Heartbeat:
         self._clock = clock
         self._store: Store | None = None
         self._renew_at = 0.0
+        self._flush_at = 0.0
 
     def close(self) -> None:
         if self._store is not None:
@@ -51,7 +54,9 @@ class Heartbeat:
         if now >= self._renew_at:
             renew_leases(self._store, self._desk, self._settings.lease_seconds)
             self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
-        self._telemetry.flush(self._store)
+        if self._telemetry.news or now >= self._flush_at:
+            self._telemetry.flush(self._store)
+            self._flush_at = now + IDLE_FLUSH_SECONDS
         self._store.reap()
         return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
 

@@ -1,7 +1,8 @@
 """What this process counts and the store does not: scans and races, flushed as increments.
 
 Counters of the store change with what they count. These do not decide anything, so they are gathered in
-memory and added to the store's counters at every heartbeat; a kill loses one beat of them.
+memory and added to the store's counters at a heartbeat; a kill loses one beat of them, or one minute of
+what an idle service counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from smtspool.spool import ScanReport
 from smtspool.store import Store
 
 __all__ = ["Telemetry"]
+
+# What passes that find nothing count.
+_IDLE = ("admission.scans.", "admission.lock_wait_seconds")
 
 
 class Telemetry:
@@ -52,6 +56,12 @@ class Telemetry:
                 "races.seconds": summary.elapsed_ms / 1e3,
             }
         )
+
+    @property
+    def news(self) -> bool:
+        """Whether anything has happened since the last flush, but that somebody looked."""
+        with self._lock:
+            return any(value and not name.startswith(_IDLE) for name, value in self._pending.items())
 
     def flush(self, store: Store) -> None:
         """Add what was counted to the store's counters; kept for the next flush if that fails."""
