@@ -123,6 +123,17 @@ def test_failures_are_tried_again_with_growing_delays_and_then_given_up(
         assert again.failures == 0
 
 
+def test_a_clock_that_steps_back_holds_up_nothing(directory: Path, clock: Clock) -> None:
+    with Store.open(directory, create=True, clock=clock, backoff=BACKOFF) as store:
+        answered(store, 7, 8)
+        clock.advance(-1)
+        fresh, failed = due(store)
+        store.publication_failed(failed.id, "no space left")
+        assert due(store) == [fresh], "its delay is not over"
+        clock.advance(-3600)
+        assert {one.id for one in due(store)} == {fresh.id, failed.id}
+
+
 def test_everything_can_be_published_again(store: Store) -> None:
     answered(store, 1, 2, 3)
     store.published(due(store))
