@@ -64,6 +64,7 @@ SCRIPTS: dict[str, tuple[int, Callable[[int], str]]] = {
     "replicated": (7, lambda n: "(declare-const p Bool)" + CHECK + "(assert p)" * (n - 3) + CHECK),
     "replicated_text": (30, lambda n: f"(declare-const {'a' * (n - 26)} Bool){CHECK}"),
     "expansion": (8, lambda n: f"(define-sort S () Bool){shortened(-(-n // len('Bool')))}{CHECK}"),
+    "written": (30, lambda n: "(declare-const p Bool)" + "(assert p)" * (n - 23) + CHECK),
     "model_bits": (9, lambda n: f"(declare-const a Bool)(declare-const b (_ BitVec {n - 1})){CHECK}"),
 }
 ENVELOPES: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
@@ -192,6 +193,24 @@ def test_texts_of_a_graph() -> None:
     document = {**graph(1), "smt2": "xxxx"}
     assert accepted(lambda: parse_envelope(document, Limits(text=40)))
     assert not accepted(lambda: parse_envelope({**document, "smt2": "x" * 41}, Limits(text=40)))
+
+
+@pytest.mark.parametrize("member", ["declarations", "prefix"])
+def test_an_envelope_is_bounded_as_a_whole(member: str) -> None:
+    """Its texts are read one by one, each far below the limit of a script."""
+    texts = {
+        "declarations": [f"(define-fun d{at} () Bool (and true true))" for at in range(10)],
+        "prefix": ["(and true true)"] * 10,
+    }
+    document = envelope(**{member: texts[member]})
+    written = sum(map(len, texts[member])) + len("true")
+    assert accepted(lambda: parse_envelope(document, Limits(written=written)))
+    assert not accepted(lambda: parse_envelope(document, Limits(written=written - 1)))
+
+
+def test_a_script_may_write_out_all_it_has_room_for() -> None:
+    """Canonical text takes less than twice the place of its source, abbreviations apart."""
+    assert Limits().written >= 2 * Limits().script
 
 
 def test_the_list_is_complete() -> None:

@@ -9,7 +9,7 @@ import bitwuzla
 import pytest
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.query import Query, Witness, parse_envelope, script
+from smtspool.query import Limits, Query, Witness, parse_envelope, script
 
 
 def node(at: int, op: str, bits: int, *children: int, **attrs: Any) -> dict[str, Any]:
@@ -173,6 +173,31 @@ class TestSharing:
     def test_text_stays_linear_in_the_graph(self) -> None:
         small, large = (parse_envelope(ir(self.chain(n), n)).size for n in (1000, 2000))
         assert large < 2.2 * small < 2.2 * 1000 * 100
+
+    def test_a_long_constant_is_written_once(self) -> None:
+        """Its JSON is 60 bytes for a million bits, so nothing else bounds what its users would repeat."""
+
+        def asked(users: int) -> Query:
+            nodes = [constant(0, 1 << 14, 1)]
+            nodes += [node(at, "and", 1 << 14, at - 1, 0) for at in range(1, users + 1)]
+            return parse_envelope(ir([*nodes, node(users + 1, "equal", 1, users, 0)], users + 1))
+
+        assert asked(3).size < 2 * (1 << 12)
+        assert asked(20).size - asked(10).size < 10 * 100
+        assert answer(asked(3)) == "sat"
+
+    def test_text_is_counted_as_it_is_written(self) -> None:
+        """Refused on the way: all 250,000 constants of a million bits would be 250 GB."""
+        nodes = [constant(0, 1 << 14, 1)]
+        for at in range(1, 20, 2):
+            nodes += [constant(at, 1 << 14, 1), node(at + 1, "and", 1 << 14, at - 1, at)]
+        nodes.append(node(21, "equal", 1, 20, 0))
+        written = parse_envelope(ir(nodes, 21)).size
+        assert written > 10 * (1 << 12)
+        assert parse_envelope(ir(nodes, 21), Limits(written=written))
+        with pytest.raises(AdmissionError, match="written") as caught:
+            parse_envelope(ir(nodes, 21), Limits(written=written - 1))
+        assert caught.value.reason is Reason.TOO_LARGE
 
     @pytest.mark.slow
     def test_a_quarter_of_a_million_nodes_fit(self) -> None:

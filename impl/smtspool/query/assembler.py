@@ -47,6 +47,7 @@ class Assembler:
         self._assertions: list[Assertion] = []
         self._emitted: set[str] = set()  # names that some level on the stack declares
         self._marks: list[tuple[int, int, int]] = []  # declarations, aliases, assertions at each push
+        self._written = 0
         self._replicated = 0
         self._replicated_text = 0
 
@@ -189,6 +190,7 @@ class Assembler:
     def _push_assertion(self, term: Term) -> None:
         if len(self._assertions) >= self._limits.assertions:
             self._limits.hold("assertions", len(self._assertions) + 1)
+        self._write(term.text)
         needs = () if self._emitted.issuperset(term.names) else self._needs(term)
         if needs:
             self._emitted.update([need.names[0] for need in needs])
@@ -238,9 +240,16 @@ class Assembler:
         *,
         defined: bool = False,
     ) -> None:
+        self._write(text)
         name = names[0]
         self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
         self._vocabulary.add(name)
+
+    def _write(self, text: str) -> None:
+        """Count ``text`` before it is kept: memory is that of the whole, however small the pieces."""
+        self._written += len(text)
+        if self._written > self._limits.written:
+            self._limits.hold("written", self._written)
 
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
         self._require_functions(name)

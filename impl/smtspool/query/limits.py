@@ -28,6 +28,7 @@ class Limits:
     declarations: int = 1_000_000  # visible at one check-sat
     assertions: int = 100_001  # active at one check-sat: prefix and target
     queries: int = 10_000  # check-sat commands of one script
+    written: int = 64 * MIB  # characters of all declarations and assertions of one script or envelope
     replicated: int = 4_000_000  # declarations and assertions, summed over the queries of one script
     replicated_text: int = 1 << 30  # characters of their texts, summed likewise
     expansion: int = 32 * MIB  # characters that the sort abbreviations of one script stand for

@@ -4,9 +4,9 @@ The graph is what the source's query id digests and its evaluator checks, so it 
 three SMT-LIB texts beside it are held to the source's rules and otherwise unused. Input byte ``n`` becomes
 the constant ``byte!n``.
 
-A node whose text is short is written where it is used, a long one becomes a definition. That rule looks at
-nothing but the node itself, so the text stays linear in the graph, and a longer path of the same run gets
-the same levels as far as the shorter one goes.
+A node whose text is short is written where it is used, a long one, be it a constant, becomes a definition.
+That rule looks at nothing but the node itself, so the text stays linear in the graph, and a longer path of
+the same run gets the same levels as far as the shorter one goes.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class _Graph:
         lowered = self._leaf(at, node) if not children else _operator(at, node, children)
         if lowered.width not in (_BOOL, node.bits):
             raise _refused(f"node {at}: {node.op} is {lowered.width} bits wide, not {node.bits}")
-        if len(lowered.text) <= _INLINE or not children:
+        if len(lowered.text) <= _INLINE:
             return lowered
         name = f"n!{self._definitions}"
         self._definitions += 1
