@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import MisuseError
-from smtspool.query import Status
+from smtspool.query import Query, Status
 from smtspool.store import Lease, Order, Patience, Store
 from tests.store.support import LEASE_S, UNSAT, Clock, query, sat
 
@@ -221,7 +221,22 @@ def test_a_query_whose_leases_keep_being_lost_is_claimed_alone(store: Store, clo
     for _ in range(3):
         assert len(claim(store, limit=3)) == 3
         clock.advance(LEASE_S)
-    store.ingest([query(4)])
-    assert [lease.query for lease in claim(store, limit=4)] == [query(4)], "the innocent go first"
-    assert [lease.query for lease in claim(store, limit=4)] == [query(1)]
-    assert [lease.query for lease in claim(store, limit=4)] == [query(2)]
+    store.ingest([query(4), query(5)])
+    for number in (1, 2, 3):
+        assert [lease.query for lease in claim(store, limit=4)] == [query(number)]
+    assert [lease.query for lease in claim(store, limit=4)] == [query(4), query(5)]
+
+
+def test_a_query_that_is_claimed_alone_keeps_its_turn(store: Store, clock: Clock) -> None:
+    store.ingest([query(2)])
+    for _ in range(3):
+        claim(store)
+        clock.advance(LEASE_S)
+    store.ingest([query(1, priority=1.0), query(3), query(4)])
+
+    def batch() -> list[Query]:
+        return [lease.query for lease in store.claim("w", LEASE_S, 2, Order.PRIORITY)]
+
+    assert batch() == [query(1, priority=1.0)], "the one before it is claimed without it"
+    assert batch() == [query(2)], "and however many come after it, it is next"
+    assert batch() == [query(3), query(4)]

@@ -106,7 +106,7 @@ def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
 
 
 def _apart(db: Database, numbers: list[int]) -> list[int]:
-    """Without the suspects, or one suspect alone.
+    """One suspect alone if it is its turn, otherwise those that are none.
 
     A lease that ends without a word counts as an attempt of every query in its batch, though at most one
     of them was the cause. Leased alone, a query answers for its own further attempts only.
@@ -116,7 +116,9 @@ def _apart(db: Database, numbers: list[int]) -> list[int]:
         (json.dumps(numbers), SUSPECT_ATTEMPTS),
     )
     suspects = {number for (number,) in rows}
-    return [number for number in numbers if number not in suspects] or numbers[:1]
+    if suspects.intersection(numbers[:1]):
+        return numbers[:1]
+    return [number for number in numbers if number not in suspects]
 
 
 def _row(affinity: str) -> int:
