@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import logging
+import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -49,6 +50,9 @@ log = logging.getLogger("smtspool")
 
 # How often join() looks whether the time for draining is over.
 JOIN_SECONDS = 0.2
+# A worker takes eight per engine, and the usual limit is 1024. Not all that a machine may allow: there are
+# commands that close every descriptor they might have when they start.
+DESCRIPTORS = 1 << 16
 
 
 class Service:
@@ -114,6 +118,7 @@ class Service:
     # -- life -------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        _allow_descriptors()
         # A spool that cannot be opened now is a mistake of whoever starts us: said at once, not retried.
         Spool.open(self.campaign.spool).close()
         with ExitStack() as stack:
@@ -261,3 +266,10 @@ class Service:
     def _hurry_all(self) -> None:
         for loop in self._loops():
             loop.hurry()
+
+
+def _allow_descriptors() -> None:
+    """Raise this process's own limit as far as it may, for good."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < min(hard, DESCRIPTORS):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))

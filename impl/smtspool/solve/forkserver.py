@@ -82,16 +82,20 @@ class ForkServer:
             launch = process.take(deadline)
         if self.limits.spare:
             process.launch_ahead()
-        return Generation(
-            number=next(self._numbers),
-            pid=launch.pid,
-            pidfd=launch.pidfd,
-            channel=launch.channel,
-            stderr=launch.stderr,
-            limits=self.limits,
-            clock=self._clock,
-            wait_exit=partial(process.wait_exit, launch),
-        )
+        try:
+            return Generation(
+                number=next(self._numbers),
+                pid=launch.pid,
+                pidfd=launch.pidfd,
+                channel=launch.channel,
+                stderr=launch.stderr,
+                limits=self.limits,
+                clock=self._clock,
+                wait_exit=partial(process.wait_exit, launch),
+            )
+        except OSError as error:  # it opens one more descriptor
+            launch.close()  # the helper leaves as its channel closes
+            raise InfrastructureError(f"a helper process cannot be held: {error}") from error
 
     def close(self) -> None:
         """Kill and reap every helper, end the fork server; bounded. Idempotent."""
@@ -171,6 +175,12 @@ class _Process:
         self._ahead: deque[_Launch] = deque()  # asked for and not yet taken
         self._unanswered: deque[_Launch] = deque()
         self._helpers: dict[int, _Launch] = {}
+        try:
+            self._start(spec, limits)
+        except OSError as error:
+            raise InfrastructureError(f"no fork server of {spec.name}: {error}") from error
+
+    def _start(self, spec: EngineSpec, limits: HelperLimits) -> None:
         settings = json.dumps({"spec": asdict(spec), "limits": asdict(limits)})
         with ExitStack() as undo:
             self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -198,8 +208,6 @@ class _Process:
                         pass_fds=(theirs.fileno(), lifeline),
                         start_new_session=True,
                     )
-                except OSError as error:
-                    raise InfrastructureError(f"no fork server of {spec.name}: {error}") from error
                 finally:
                     os.close(lifeline)
             undo.pop_all()
