@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import ConfigError
-from smtspool.query import Status, parse_smt2
+from smtspool.query import Query, Status, parse_smt2
 from smtspool.solve import EngineSpec, FailureKind, ForkServer, GenerationFailed, Op, Request, parse_engine
 from tests.solve.tracks import descendants, eventually, gone, no_trace, soon
 
@@ -21,8 +21,9 @@ def command(behaviour: str, *, file: bool) -> EngineSpec:
     return EngineSpec("fake", (*words, "{query}") if file else words)
 
 
-def request(timeout_ms: int = 20_000) -> Request:
-    return Request("a1", Op.SOLVE, QUERY.logic, QUERY.levels, QUERY.symbols, timeout_ms=timeout_ms)
+def request(timeout_ms: int = 20_000, *, query: Query = QUERY, fresh: bool = False) -> Request:
+    asked = (query.logic, query.levels, query.symbols)
+    return Request("a1", Op.SOLVE, *asked, timeout_ms=timeout_ms, fresh=fresh)
 
 
 def ask(behaviour: str, *, file: bool, timeout_ms: int = 20_000):
@@ -74,6 +75,18 @@ def test_a_flood_on_stderr_blocks_nobody(file):
 def test_what_it_leaves_running_is_killed(behaviour, file):
     """Though it holds the pipes, and though it has a session of its own."""
     assert ask(behaviour, file=file).status is Status.UNSAT
+
+
+@both_ways
+def test_a_helper_has_no_more_open_after_many_commands_than_after_one(file):
+    with no_trace(), ForkServer(command("unsat", file=file)) as server:
+        generation = server.spawn(soon())
+        counts = set()
+        for _ in range(4):
+            assert generation.exchange(request(fresh=True), soon()).status is Status.UNSAT
+            counts.add(len(os.listdir(f"/proc/{generation.pid}/fd")))
+        generation.retire("end of test")
+    assert len(counts) == 1
 
 
 def test_text_that_nobody_asked_for_is_an_error():

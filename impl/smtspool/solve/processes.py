@@ -36,6 +36,9 @@ class Children:
         text = b"".join(iter(lambda: os.read(self._list, 4096), b""))
         return {int(pid) for pid in text.split()}
 
+    def close(self) -> None:
+        os.close(self._list)
+
 
 def die_with_parent(parent: int) -> None:
     """SIGKILL for this process when ``parent`` dies; at once if it has."""

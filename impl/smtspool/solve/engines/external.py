@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import IO
 
 from smtspool.query import Status
@@ -129,11 +129,11 @@ class Command:
             for pipe in (self._popen.stdin, self._popen.stdout):
                 if pipe is not None:
                     pipe.close()
-            children = Children()
-            while orphans := children():  # the helper is the subreaper of all it starts
-                for pid in orphans:
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
+            with closing(Children()) as children:
+                while orphans := children():  # the helper is the subreaper of all it starts
+                    for pid in orphans:
+                        os.kill(pid, signal.SIGKILL)
+                        os.waitpid(pid, 0)
         code = self._popen.returncode
         return f"signal {-code}" if code < 0 else f"exit {code}"
 
