@@ -81,7 +81,7 @@ def _message(source: int, tag: int, place: list[int], epoch: str) -> bytes:
     said: dict[str, Any] = {"phase": "membership", "round": 0}
     if tag == TO_ROOT:
         said |= {"schema": "smtspool-cluster-record-v1", "rank": source}
-        said |= {"record": {"ok": True, "error": "", "processor": "elsewhere"}}
+        said |= {"record": {"ok": True, "error": "", "processor": "elsewhere", "boot": ""}}
     else:
         said |= {"schema": "smtspool-cluster-answer-v1", "seconds": 1.0, "error": "of old", "records": []}
     return json.dumps({**said, "epoch": epoch, "place": place}).encode()

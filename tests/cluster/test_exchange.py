@@ -86,6 +86,9 @@ RECORDS = {
     "the error is long": put("record", value={"ok": False, "error": "x" * 513}),
     "one fact more": put("record", "more", value=1),
     "one fact less": put("record", value={"ok": True, "error": ""}),
+    "no boot id": put("record", value={"ok": True, "error": "", "processor": "b"}),
+    "a boot id that is none": put("record", "boot", value="x" * 36),
+    "a boot id without a text": put("record", "boot", value=None),
 }
 ANSWERS = {
     "the error is a number": put("error", value=7),

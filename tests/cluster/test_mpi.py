@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -23,6 +25,7 @@ FAULTY = (sys.executable, PROGRAM)
 # A deadline that no test waits for: what fails must fail long before it.
 LONG = "600"
 SOON_S = 60.0
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def qualified(place: Place, hosts: str, *, code: int = 0) -> dict[str, Any]:
@@ -64,6 +67,24 @@ def test_ranks_on_one_host_are_clean_and_not_verified(place: Place, ranks: int) 
 def test_without_mpiexec_there_is_one_rank(place: Place) -> None:
     done = place.run("qualify", place.folder, code=3)
     assert done.stdout.startswith("clean, not verified: all ranks are on one host")
+
+
+@pytest.mark.parametrize("hosts", [("node", "node"), ("node", "b", "node")])
+def test_machines_with_one_name_are_refused_before_anything_is_locked(
+    place: Place, hosts: Sequence[str]
+) -> None:
+    shared, other = place.folder / "shared", place.folder / "boot_id"
+    shared.mkdir()
+    other.write_text(f"{uuid4()}\n")
+    ranks = [Rank("qualify", shared, "--json", host=host) for host in hosts[:-1]]
+    ranks += [Rank("qualify", shared, "--json", host=hosts[-1], mounted=[(other, BOOT_ID)])]
+    report = json.loads(run(place, *ranks, code=65).stdout)
+    assert (report["diagnostic"]["stage"], report["diagnostic"]["code"]) == ("membership", "refused")
+    assert report["diagnostic"]["text"] == (
+        f"rank 0 and rank {len(hosts) - 1} are on two machines with one name 'node': "
+        "give each host its own name"
+    )
+    assert os.listdir(shared) == []
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])

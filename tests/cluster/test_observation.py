@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from smtspool.cluster import TEXT_LIMIT, Capability, Observation, heartbeat_error, observe_inputs
+from smtspool.cluster import TEXT_LIMIT, Capability, Observation, boot_id, heartbeat_error, observe_inputs
 
 
 def fails(error: BaseException) -> Callable[[], Any]:
@@ -18,7 +20,31 @@ def fails(error: BaseException) -> Callable[[], Any]:
 
 
 def test_what_is_there_is_observed(probed: Capability) -> None:
-    assert observe_inputs(lambda: probed, lambda: "host") == Observation(probed, "host", "")
+    assert observe_inputs(lambda: probed, lambda: "host") == Observation(probed, "host", boot_id(), "")
+
+
+def test_the_boot_id_is_the_kernels() -> None:
+    assert boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert len(boot_id()) == 36
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff" * 36, b"masked\n", b"0" * 36, (b"%s\n" % str(UUID(int=1)).encode()) * 2]
+)
+def test_a_boot_id_that_is_none_is_empty(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "boot_id").write_bytes(content)
+    assert boot_id(tmp_path / "boot_id") == ""
+
+
+def test_a_boot_id_that_cannot_be_read_is_empty(tmp_path: Path) -> None:
+    assert boot_id(tmp_path / "gone") == ""
+    assert boot_id(tmp_path) == ""
+
+
+def test_a_boot_id_that_raises_is_an_error(probed: Capability, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smtspool.cluster.observation.boot_id", fails(LookupError("no kernel")))
+    seen = observe_inputs(lambda: probed, lambda: "host")
+    assert (seen.boot, seen.error) == ("", "the boot id of this machine cannot be read: no kernel")
 
 
 def test_both_are_asked_once_and_their_errors_are_joined_in_order() -> None:

@@ -6,10 +6,11 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -308,6 +309,8 @@ WITHOUT_LINK = Requirements("no-link", frozenset(Operation) - {Operation.HARD_LI
         ({"processor": "a\0b"}, "rank 1: the name of this host is empty or unusable"),
         ({"processor": "\ud800"}, "rank 1: the name of this host is empty or unusable"),
         ({"processor": "ü" * 128}, "rank 1: the name of this host is empty or unusable"),
+        ({"boot": "A" * 36}, "rank 1: the boot id of this machine is unusable"),
+        ({"boot": None}, "rank 1: the boot id of this machine is unusable"),
         ({"root": Path("/")}, "rank 1: the probe was of "),
     ],
 )
@@ -318,6 +321,56 @@ def test_a_rank_that_cannot_take_part_joins_to_say_so_and_all_fail(
         assert (result.clean, failed_at(result)) == (False, Stage.MEMBERSHIP)
         assert result.error.startswith(why)
         assert result.proof == Proof()
+
+
+ONE, OTHER = str(UUID(int=1)), str(UUID(int=2))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "boots", "twins"),
+    [
+        (("node", "node"), (ONE, OTHER), "rank 0 and rank 1"),
+        (("node", "b", "node"), (ONE, ONE, OTHER), "rank 0 and rank 2"),
+        (("a", "node", "node", "node"), (OTHER, "", ONE, OTHER), "rank 2 and rank 3"),
+    ],
+)
+def test_two_machines_with_one_name_are_refused_by_every_rank(
+    probed: Capability, hosts: Sequence[str], boots: Sequence[str], twins: str
+) -> None:
+    for result in qualify_all(probed, hosts, each=[{"boot": boot} for boot in boots]):
+        assert result.diagnostic is not None
+        assert (result.diagnostic.code, failed_at(result)) == (Code.REFUSED, Stage.MEMBERSHIP)
+        assert (
+            result.error == f"{twins} are on two machines with one name 'node': give each host its own name"
+        )
+        assert result.proof == Proof()
+
+
+def test_two_machines_with_one_long_name_are_told_what_to_do(probed: Capability) -> None:
+    for result in qualify_all(probed, ["\x01" * 255] * 2, each=[{"boot": ONE}, {"boot": OTHER}]):
+        assert result.error.endswith("give each host its own name")
+
+
+@pytest.mark.parametrize("boot", [ONE, ""])
+def test_names_under_one_kernel_are_hosts_and_the_boot_id_is_no_part_of_the_proof(
+    probed: Capability, boot: str
+) -> None:
+    for result in qualify_all(probed, "aba", epoch=EPOCH, each=[{"boot": boot}] * 3):
+        assert result.verified
+        plain = Proof(tuple(Member(*pair) for pair in enumerate("aba")), (0, 1), 2, 4, 2, 3)
+        assert result.proof == replace(plain, transcript=transcript_of(EPOCH, 0, plain))
+
+
+def test_several_machines_with_names_of_their_own_verify(probed: Capability) -> None:
+    assert qualify_all(probed, "ab", each=[{"boot": ONE}, {"boot": OTHER}])[0].verified
+
+
+@pytest.mark.parametrize("boots", [(ONE, ONE), ("", ONE), (ONE, ""), ("", "")])
+def test_one_boot_id_or_one_that_cannot_be_read_tells_no_two_ranks_apart(
+    probed: Capability, boots: Sequence[str]
+) -> None:
+    for result in qualify_all(probed, "aa", each=[{"boot": boot} for boot in boots]):
+        assert (result.clean, result.verified) == (True, False)
 
 
 def test_an_incomplete_probe_is_not_enough(probed: Capability, shared: Path) -> None:

@@ -7,7 +7,7 @@ from .lockfiles import LockFiles
 from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
 from .notices import Notice
-from .observation import Observation, heartbeat_error, observe_inputs
+from .observation import Observation, boot_id, heartbeat_error, observe_inputs
 from .probing import ProbeFailed, probe
 from .proof import Member, Proof, require_complete, transcript_of
 from .qualification import qualify
@@ -47,6 +47,7 @@ __all__ = [
     "Rights",
     "Sending",
     "Stage",
+    "boot_id",
     "complete_renewal",
     "contained",
     "describe",

@@ -15,7 +15,8 @@ from .proof import exact_generation, is_token
 __all__ = ["FRAME_LIMIT", "MAX_MASTERS", "Malformed", "Place", "decode", "encode"]
 
 MAX_MASTERS = 1024
-# One record: at most 512 characters of error and 255 bytes of name, each up to 12 bytes as JSON escapes.
+# One record: at most 512 characters of error or 255 bytes of name, each up to 12 bytes as JSON escapes, and
+# 36 bytes of boot id.
 RECORD_LIMIT = 16 * 1024
 # The root's answer holds the records of all.
 FRAME_LIMIT = RECORD_LIMIT * 64

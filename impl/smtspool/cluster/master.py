@@ -157,6 +157,7 @@ class Master:
             seen.capability,
             root=self._root,
             processor=seen.processor,
+            boot=seen.boot,
             epoch=epoch,
             generation=generation,
             attempt=self._attempt,

@@ -6,23 +6,45 @@ real reason instead of waiting for it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from .capability import Capability
 from .diagnostics import Position, Stage, contained, plain
 from .proof import is_processor
 
-__all__ = ["Observation", "heartbeat_error", "observe_inputs"]
+__all__ = ["Observation", "boot_id", "heartbeat_error", "is_boot_id", "observe_inputs"]
+
+# The kernel's own name for its life since it was started: one for all containers on it.
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The inputs of one qualification; ``error`` is not empty if one is missing."""
+    """The inputs of one qualification; ``error`` is not empty if one is missing. ``boot`` may be."""
 
     capability: Capability | None
     processor: str
+    boot: str
     error: str
+
+
+def boot_id(path: Path = _BOOT_ID) -> str:
+    """What tells this machine from another of its name; "" where that cannot be read, which tells nothing."""
+    try:
+        with path.open("rb") as file:
+            said = file.read(64).decode("ascii", "replace").strip()
+    except OSError:  # no Linux, or a container without /proc
+        return ""
+    return said if is_boot_id(said) else ""
+
+
+def is_boot_id(value: object) -> bool:
+    """A boot id, or "" for one that cannot be read."""
+    return type(value) is str and (not value or _UUID.fullmatch(value) is not None)
 
 
 def observe_inputs(
@@ -33,9 +55,10 @@ def observe_inputs(
     generation: int = 0,
     local_error: str = "",
 ) -> Observation:
-    """Ask both, each once, the second even if the first failed. Total over ``Exception``.
+    """Ask both and the kernel, each once, the next even if one failed. Total over ``Exception``.
 
-    ``error`` joins, in this order: ``local_error``, and what was wrong with the probe and the name.
+    ``error`` joins, in this order: ``local_error``, and what was wrong with the probe, the name, and the
+    kernel, whose boot id may be missing but not raise.
     """
     at = Position(Stage.OBSERVE, generation, rank)
     errors = [local_error] if type(local_error) is str else ["the local error is no text"]
@@ -55,7 +78,9 @@ def observe_inputs(
             errors.append("the name of this host is unusable")
         processor = ""
     assert isinstance(processor, str)
-    return Observation(capability, processor, plain("; ".join(filter(None, errors))))
+    boot = asked("the boot id of this machine cannot be read", boot_id) or ""
+    assert isinstance(boot, str)
+    return Observation(capability, processor, boot, plain("; ".join(filter(None, errors))))
 
 
 def heartbeat_error(beat: Callable[[], int], *, rank: int | None = None, generation: int = 0) -> str:

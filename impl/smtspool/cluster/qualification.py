@@ -21,6 +21,7 @@ from .diagnostics import Code, Diagnostic, Position, Stage, contained, plain
 from .exchange import MAX_TIMEOUT, Exchange, ExchangeFailed, Record
 from .litmus import Litmus
 from .lockfiles import LockFiles
+from .observation import is_boot_id
 from .proof import (
     Member,
     Proof,
@@ -47,6 +48,7 @@ def qualify(
     *,
     root: Path,
     processor: str,
+    boot: str = "",
     epoch: str | None = None,
     generation: int = 0,
     attempt: int = 1,
@@ -63,6 +65,7 @@ def qualify(
 
     :param capability: what :func:`probe` saw of ``root`` on this host
     :param processor: the name of this host
+    :param boot: what tells this host's kernel from others (:func:`boot_id`); "" tells nothing
     :param epoch: the name of this fleet's life, as an earlier result has it; None agrees on a fresh one
     :param generation: 0 at startup, then one more for each renewal; part of the proof
     :param attempt: to be raised, on all ranks, whenever the same generation is tried again
@@ -78,6 +81,7 @@ def qualify(
             capability,
             root=root,
             processor=processor,
+            boot=boot,
             epoch=epoch,
             generation=generation,
             attempt=attempt,
@@ -98,6 +102,7 @@ def _qualify(
     *,
     root: Path,
     processor: str,
+    boot: str,
     epoch: str | None,
     generation: int,
     attempt: int,
@@ -109,7 +114,7 @@ def _qualify(
     at: Position,
 ) -> QualificationResult:
     started = clock()
-    unusable = _unusable(local_error, capability, root, processor, epoch, generation)
+    unusable = _unusable(local_error, capability, root, processor, boot, epoch, generation)
     exchange = Exchange(
         comm,
         at,
@@ -141,7 +146,7 @@ def _qualify(
     try:
         if epoch is None:
             exchange.epoch = _agreed_epoch(exchange)
-        members = _met(exchange, processor, unusable)
+        members = _met(exchange, processor, boot, unusable)
         proof = Proof(members, representatives_of(members))
         if len(proof.representatives) < 2:
             return ended(None, usable)
@@ -163,7 +168,13 @@ def _qualify(
 
 
 def _unusable(
-    local_error: object, capability: object, root: Path, processor: object, epoch: object, generation: object
+    local_error: object,
+    capability: object,
+    root: Path,
+    processor: object,
+    boot: object,
+    epoch: object,
+    generation: object,
 ) -> str:
     """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason."""
     if type(local_error) is not str:
@@ -176,6 +187,8 @@ def _unusable(
         return "the epoch is not 64 hexadecimal digits"
     if not is_processor(processor):
         return "the name of this host is empty or unusable"
+    if not is_boot_id(boot):
+        return "the boot id of this machine is unusable"
     if type(capability) is not Capability:
         return "the shared directory was not probed"
     if not capability.complete:
@@ -196,19 +209,33 @@ def _agreed_epoch(exchange: Exchange) -> str:
     return str(epoch)
 
 
-def _met(exchange: Exchange, processor: str, unusable: str) -> tuple[Member, ...]:
-    """All ranks and their hosts, if all can take part."""
+def _met(exchange: Exchange, processor: str, boot: str, unusable: str) -> tuple[Member, ...]:
+    """All ranks and their hosts, if all can take part and no two machines go by one name.
+
+    Those would pass for one host, and would share what may be open on one host only.
+    """
 
     def own() -> Record:
         if unusable:
             return {"ok": False, "error": plain(unusable) or "it cannot say why"}
-        return {"processor": processor}
+        return {"processor": processor, "boot": boot}
 
-    records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor"}))
+    records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor", "boot"}))
     members = tuple(Member(rank, record["processor"]) for rank, record in enumerate(records))
-    for member in members:
-        if not is_processor(member.processor):
-            raise exchange.failure(Code.MALFORMED, f"rank {member.rank} has no valid host name")
+    first: dict[str, tuple[int, str]] = {}  # of each name: a rank that knows its boot id, and that
+    for (rank, name), record in zip(members, records, strict=True):
+        if not is_processor(name):
+            raise exchange.failure(Code.MALFORMED, f"rank {rank} has no valid host name")
+        if not is_boot_id(record["boot"]):
+            raise exchange.failure(Code.MALFORMED, f"rank {rank} has no valid boot id")
+        if record["boot"]:
+            twin, known = first.setdefault(name, (rank, record["boot"]))
+            if known != record["boot"]:
+                raise exchange.failure(
+                    Code.REFUSED,
+                    f"rank {twin} and rank {rank} are on two machines with one name '{name}': "
+                    "give each host its own name",
+                )
     return members
 
 
