@@ -208,10 +208,48 @@ def test_opposite_answers_to_one_form_quarantine_it(store: Store) -> None:
     assert store.counters()["forms.quarantined"] == 1
 
 
+def first_by_priority(store: Store) -> Query:
+    (lease,) = store.claim("w", LEASE_S, 1, Order.PRIORITY)
+    return lease.query
+
+
 def test_an_urgent_query_lends_its_leader_its_priority(store: Store) -> None:
-    store.ingest([query(7, name="x"), query(8, priority=5.0), query(7, name="y", priority=9.0)])
-    first = store.claim("w", LEASE_S, 1, Order.PRIORITY)
-    assert [lease.query.symbols[0].name for lease in first] == ["x"]
+    leader, urgent = query(7, name="x"), query(7, name="y", priority=9.0)
+    store.ingest([leader, query(8, priority=5.0), urgent])
+    assert first_by_priority(store).id == leader.id
+
+
+def test_a_waiting_query_that_becomes_urgent_lends_its_priority_too(store: Store) -> None:
+    leader, waiting = query(7, name="x"), query(7, name="y")
+    store.ingest([leader, query(8, priority=5.0), waiting])
+    store.ingest([replace(waiting, priority=9.0)])
+    assert first_by_priority(store).id == leader.id
+
+
+def test_the_next_leader_inherits_what_was_lent(store: Store) -> None:
+    store.ingest([*twins(2), query(8, priority=5.0), query(7, name="y", priority=9.0)])
+    (leader,) = store.claim("w", LEASE_S, 1, Order.PRIORITY)
+    assert leader.query.id == twins(1)[0].id
+    store.complete([(leader, TIMEOUT)])
+    assert first_by_priority(store).id == twins(2)[1].id
+
+
+def test_a_query_that_is_retried_lends_its_priority_to_the_one_that_leads_now(store: Store) -> None:
+    urgent, patient = query(7, name="y", priority=9.0), query(7, name="x")
+    store.ingest([urgent])
+    store.complete([(claim(store)[0], TIMEOUT)])
+    store.ingest([patient, query(8, priority=5.0)])
+    assert store.retry(urgent.id)
+    assert first_by_priority(store).id == patient.id
+
+
+def test_an_urgent_query_that_does_not_wait_lends_nothing(store: Store) -> None:
+    first, second = twins(2)
+    store.ingest([first])
+    store.complete([(claim(store)[0], TIMEOUT)])
+    store.ingest([second])
+    store.ingest([replace(first, priority=9.0)])
+    assert first_by_priority(store).priority == 0.0
 
 
 @pytest.mark.parametrize("satisfiable", [False, True])

@@ -29,10 +29,27 @@ from .answers import record, reusable
 from .database import Database
 from .rows import Damaged, read_answer
 
-__all__ = ["FormRow", "FormState", "drain_one", "form_row", "place", "quarantine", "reused", "settle"]
+__all__ = [
+    "HURRY_LEADER",
+    "FormRow",
+    "FormState",
+    "drain_one",
+    "form_row",
+    "place",
+    "quarantine",
+    "reused",
+    "settle",
+]
 
 # Waiting queries let go in one transaction: some ten milliseconds.
 DRAIN_CHUNK = 1000
+
+# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
+HURRY_LEADER = (
+    "UPDATE queries AS leader SET priority = waiting.priority FROM queries AS waiting, forms "
+    "WHERE waiting.number = ? AND waiting.state = 'waiting' AND forms.number = waiting.form "
+    "AND leader.number = forms.leader AND leader.priority < waiting.priority"
+)
 
 
 class FormState(StrEnum):
@@ -68,6 +85,7 @@ def place(db: Database, now: float, form: int, number: int) -> None:
     row = form_row(db, form)
     if row.state is FormState.OPEN and row.leader is not None:
         _move(db, number, "waiting")
+        db.connection.execute(HURRY_LEADER, (number,))
         return
     _move(db, number, "pending")
     if row.state is FormState.OPEN:
@@ -89,7 +107,7 @@ def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> 
             )
             _drain(db, now, form)
         elif row.leader == number:
-            _promote(db, form)
+            _promote(db, form, number)
     elif row.state is FormState.ANSWERED and (
         answer.disagreement or (answer.status.definite and answer.status is not row.status)
     ):
@@ -168,7 +186,8 @@ def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) 
         record(db, now, number, answer)
 
 
-def _promote(db: Database, form: int) -> None:
+def _promote(db: Database, form: int, former: int) -> None:
+    """Let the oldest that waits lead. The former leader had the priorities of all that wait: it gets that."""
     found = db.connection.execute(
         "SELECT number FROM queries INDEXED BY waiting_form "
         "WHERE state = 'waiting' AND form = ? ORDER BY number LIMIT 1",
@@ -177,6 +196,11 @@ def _promote(db: Database, form: int) -> None:
     leader = None if found is None else found[0]
     if leader is not None:
         _move(db, leader, "pending")
+        db.connection.execute(
+            "UPDATE queries SET priority = max(priority, (SELECT priority FROM queries WHERE number = ?)) "
+            "WHERE number = ?",
+            (former, leader),
+        )
     db.connection.execute("UPDATE forms SET leader = ? WHERE number = ?", (leader, form))
 
 

@@ -12,7 +12,7 @@ from smtspool.query import Query, Status
 
 from .database import Database
 from .digests import Digests
-from .forms import FormRow, FormState, form_row, place
+from .forms import HURRY_LEADER, FormRow, FormState, form_row, place
 from .outbox import inputs_due
 from .rows import digest_of, text_body, witness_body
 from .values import State
@@ -33,12 +33,10 @@ _INSERT_QUERY = (
 _INSERT_TEXT = "INSERT INTO texts (query, body) VALUES (?, ?)"
 _INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
 _APPOINT_LEADER = "UPDATE forms SET leader = ? WHERE number = ?"
-# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
-_HURRY_LEADER = "UPDATE queries SET priority = max(priority, ?1) WHERE number = ?2 AND priority < ?1"
 # In the order in which they are executed: a row refers only to tables written before its own.
 _STATEMENTS = (
     *(_INSERT_PREFIX, _INSERT_FORM, _INSERT_QUERY, _INSERT_TEXT, _INSERT_WITNESS),
-    *(_APPOINT_LEADER, _HURRY_LEADER),
+    *(_APPOINT_LEADER, HURRY_LEADER),
 )
 
 _Rows = dict[str, list[tuple[object, ...]]]
@@ -129,11 +127,13 @@ class _Batch:
     def _replay(self, number: int, entry: _Prepared) -> None:
         query = entry.query
         connection = self.db.connection
-        connection.execute(
+        changed = connection.execute(
             "UPDATE queries SET priority = max(priority, ?1), timeout_ms = max(timeout_ms, ?2) "
             "WHERE number = ?3 AND (priority < ?1 OR timeout_ms < ?2)",
             (query.priority, query.timeout_ms, number),
-        )
+        ).rowcount
+        if changed:
+            connection.execute(HURRY_LEADER, (number,))
         self.db.bump("replayed")
         if entry.witness is None:
             return
@@ -158,7 +158,7 @@ class _Batch:
             form = FormRow(self._number(self.db.forms), leader=number)
             self.rows[_INSERT_FORM].append((form.number, digest, number))
         elif form.state is FormState.OPEN and form.leader is not None:
-            self.rows[_HURRY_LEADER].append((entry.query.priority, form.leader))
+            self.rows[HURRY_LEADER].append((number,))
             return form.number, State.WAITING
         elif form.state is FormState.OPEN:
             form.leader = number
