@@ -17,11 +17,12 @@ from tests.e2e.campaign import Place
 EXIT_MISUSE, EXIT_FINDINGS = 2, 5
 
 
-def learn(place: Place, *values: int) -> None:
+def learn(place: Place, *values: int, times: int = 8) -> None:
     """What a service does with telemetry, without the engines that it would start."""
-    rows = [[7, 8, 8 * len(values), 0, [[value, 8] for value in values]]]
-    run = {"empirical_value_profile_context": "a" * 64, "empirical_value_profiles": rows}
-    (place.root / "spool" / "telemetry" / "run.json").write_text(json.dumps(run))
+    if values:
+        rows = [[7, 8, times * len(values), 0, [[value, times] for value in values]]]
+        run = {"empirical_value_profile_context": "a" * 64, "empirical_value_profiles": rows}
+        (place.root / "spool" / "telemetry" / "run.json").write_text(json.dumps(run))
     campaign = Campaign.open(place.root)
     profiling = Profiling(
         campaign, Settings(), Telemetry(), admits=True, open_store=lambda: Store.open(campaign.store)
@@ -43,10 +44,29 @@ def learnt(place: Place) -> Place:
     return place
 
 
-def test_before_anything_was_learnt_it_says_what_to_do(place: Place) -> None:
+@pytest.mark.parametrize("what", ["show", "verify"])
+@pytest.mark.parametrize("served", [False, True], ids=["never served", "served without telemetry"])
+def test_before_anything_was_learnt_it_says_what_to_do(place: Place, what: str, served: bool) -> None:
     place.run("init", place.root)
-    said = place.run("profile", place.root, code=EXIT_MISUSE).stderr
+    if served:
+        learn(place)
+    said = place.run("profile", place.root, what, code=EXIT_MISUSE).stderr
     assert "spool/telemetry" in said
+
+
+def test_runs_without_a_domain_are_no_finding(place: Place) -> None:
+    place.run("init", place.root)
+    learn(place, 3, times=1)
+    assert place.run("profile", place.root, "verify").stdout == "state.json: sound\n"
+
+
+@pytest.mark.parametrize("missing", [["current.runtime"], ["state.json"], ["current.runtime", "generations"]])
+def test_a_missing_file_that_another_speaks_of_is_a_finding(learnt: Place, missing: list[str]) -> None:
+    folder = learnt.root / "store" / "profile"
+    for name in missing:
+        (folder / name).rename(learnt.folder / name)
+    documents = learnt.documents("profile", learnt.root, "verify", "--json", code=EXIT_FINDINGS)
+    assert {one["file"] for one in documents if one["fault"]} == set(missing)
 
 
 def test_what_was_learnt_is_shown(learnt: Place) -> None:

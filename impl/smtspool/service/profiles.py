@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from .profiling import coordinator_of
 
 __all__ = ["Domain", "ProfileReport", "profile_report", "verify_profile"]
 
+_GENERATIONS = "generations"
+_NAMES = (_GENERATIONS, RUNTIME, STATE)
+_LABEL = "current_artifact_sha256"  # which artifact is current, in the checkpoint
 _UNSOUND = (OSError, AdmissionError, Unstable)
 
 
@@ -45,18 +49,35 @@ def profile_report(campaign: Campaign, settings: Settings) -> ProfileReport:
 
 
 def verify_profile(campaign: Campaign) -> Iterator[tuple[str, str | None]]:
-    """Every file of the profile folder, and what is wrong with it; None if it is sound in itself."""
+    """Every file of the profile folder, and what is wrong with it; None if it is sound in itself.
+
+    That a file is absent is wrong only if another speaks of it. MisuseError if nothing was learnt yet.
+    """
     with _folder(campaign) as directory:
         archive = Archive(directory)
-        try:
-            digests = archive.digests()
-        except _UNSOUND as error:
-            digests = []
-            yield "generations", str(error)
-        for digest in digests:
-            yield f"generations/{digest}.json", _fault(partial(archive.read_artifact, digest))
-        yield RUNTIME, _fault(archive.read_generation)
-        yield STATE, _fault(archive.verify_state)
+        # In this order, which is not the one they are written in: a service may publish meanwhile.
+        expected = {name for name in _NAMES if directory.exists(name)}
+        if RUNTIME in expected:
+            expected |= {_GENERATIONS, STATE}
+        state_fault = _fault(archive.verify_state)
+        if state_fault is None and json.loads(archive.read_state()).get(_LABEL):
+            expected |= {_GENERATIONS, RUNTIME}
+        if _GENERATIONS in expected:
+            yield from _verify_artifacts(archive)
+        if RUNTIME in expected:
+            yield RUNTIME, _fault(archive.read_generation)
+        if STATE in expected:
+            yield STATE, state_fault
+
+
+def _verify_artifacts(archive: Archive) -> Iterator[tuple[str, str | None]]:
+    try:
+        digests = archive.digests()
+    except _UNSOUND as error:
+        yield _GENERATIONS, str(error)
+        return
+    for digest in digests:
+        yield f"{_GENERATIONS}/{digest}.json", _fault(partial(archive.read_artifact, digest))
 
 
 def _fault(read: Callable[[], object]) -> str | None:
@@ -69,12 +90,16 @@ def _fault(read: Callable[[], object]) -> str | None:
 
 @contextmanager
 def _folder(campaign: Campaign) -> Iterator[Directory]:
+    """The profile folder, with something in it: every service makes one, whether or not it learns."""
+    nothing_yet = MisuseError(
+        f"{campaign.root} has learnt nothing yet: put telemetry into spool/telemetry/ and run "
+        f"smtspool serve {campaign.root}"
+    )
     try:
         directory = Directory.open(campaign.profile)
     except FileNotFoundError:
-        raise MisuseError(
-            f"{campaign.root} has learnt nothing yet: put telemetry into spool/telemetry/ and run "
-            f"smtspool serve {campaign.root}"
-        ) from None
+        raise nothing_yet from None
     with directory:
+        if not any(map(directory.exists, _NAMES)):
+            raise nothing_yet
         yield directory
