@@ -57,6 +57,37 @@ def test_a_later_query_of_an_unsat_form_is_answered_when_it_is_admitted(store: S
     assert claim(store) == []
 
 
+def test_a_proof_of_one_engine_answers_nobody_where_two_are_asked(directory: Path) -> None:
+    retried, first, second, third, last = twins(5)
+    with Store.open(directory, create=True) as store:
+        store.ingest([retried, first])
+        store.complete([(claim(store)[0], TIMEOUT)])
+        store.complete([(claim(store)[0], UNSAT)])
+    with Store.open(directory, confirm_unsat=True) as store:
+        store.ingest([second, third])
+        assert store.retry(retried.id)
+        leases = claim(store)
+        assert [lease.query for lease in leases] == [retried, second, third]
+        store.complete([(leases[1], replace(UNSAT, verified_by="z3")), (leases[2], TIMEOUT)])
+        store.ingest([last])
+        result = store.result(last.id)
+        assert result is not None
+        assert (result.answer.verified_by, result.answer.reused_from) == ("z3", second.id)
+    assert Store.fsck(directory) == []
+
+
+def test_those_that_still_wait_for_a_proof_of_one_engine_are_solved_where_two_are_asked(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forms, "DRAIN_CHUNK", 1)
+    with Store.open(directory, create=True) as store:
+        store.ingest(twins(4))
+        store.complete([(claim(store)[0], UNSAT)])
+        assert (store.counts().unsat, store.counts().waiting) == (2, 2)
+    with Store.open(directory, confirm_unsat=True) as store:
+        assert [lease.query for _ in range(2) for lease in claim(store)] == twins(4)[2:]
+
+
 def test_sat_of_the_leader_is_offered_in_the_other_querys_symbols(store: Store) -> None:
     first, second, third = twins(3)
     store.ingest([first, second])

@@ -91,11 +91,12 @@ class Service:
         self._others: list[Loop] = []
 
     def open_store(self) -> Store:
-        """A connection for the calling thread, with the patience of this service's settings."""
+        """A connection for the calling thread, with the patience and the rules of this service's settings."""
         return Store.open(
             self.campaign.store,
             patience=Patience(attempts=self.settings.max_attempts, deaths=self.settings.max_deaths),
             backoff=Backoff(failures=self.settings.publication_attempts),
+            confirm_unsat=self.settings.confirm_unsat,
         )
 
     def renew_leases(self) -> int:

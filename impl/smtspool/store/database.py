@@ -57,6 +57,7 @@ class Database:
         *,
         clock: Callable[[], float],
         busy_timeout_s: float = BUSY_TIMEOUT_SECONDS,
+        confirm_unsat: bool = False,
         scripts: Sequence[str] | None = None,
     ) -> None:
         """Open the index in ``directory``, creating or migrating it as needed.
@@ -69,6 +70,7 @@ class Database:
         if any(other.process != os.getpid() for other in tuple(_open)):
             raise MisuseError("a child forked while a store was open cannot open one: use a new program")
         self.directory = directory
+        self.confirm_unsat = confirm_unsat  # a rule of whoever opened it; other users may have another
         self.path = directory / INDEX_NAME
         self._clock = clock
         self.process = os.getpid()

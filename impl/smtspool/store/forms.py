@@ -3,7 +3,8 @@
 A form is *open* until one of its queries has a proven answer. While it is open, at most one of its
 queries, the *leader*, is pending or leased; the others wait. Then
 
-* the leader is `unsat`: the form is *answered*, and whoever waits is done with the same answer;
+* the leader is `unsat`: the form is *answered*, and whoever waits is done with the same answer, or solved
+  by itself if one engine alone gave it and the store was opened with `confirm_unsat`;
 * the leader is `sat`: the form is answered, and whoever waits may be claimed, with the model on offer;
 * the leader has no answer to reuse: the next one leads;
 * engines disagree, or an offered model fails: the form is *quarantined*, each query is solved by itself.
@@ -108,10 +109,12 @@ def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> 
             _drain(db, now, form)
         elif row.leader == number:
             _promote(db, form, number)
-    elif row.state is FormState.ANSWERED and (
-        answer.disagreement or (answer.status.definite and answer.status is not row.status)
-    ):
-        quarantine(db, now, form)
+    elif row.state is FormState.ANSWERED:
+        if answer.disagreement or (answer.status.definite and answer.status is not row.status):
+            quarantine(db, now, form)
+        elif row.status is Status.UNSAT and reusable(answer) and answer.verified_by is not None:
+            # Solved although the form is answered: that was no proof for whoever asks two engines. This is.
+            db.connection.execute("UPDATE forms SET source = ? WHERE number = ?", (number, form))
 
 
 def quarantine(db: Database, now: float, form: int) -> None:
@@ -180,6 +183,10 @@ def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) 
         for number in numbers:
             _move(db, number, "pending")
         quarantine(db, now, form.number)
+        return
+    if db.confirm_unsat and answer.verified_by is None:
+        for number in numbers:
+            _move(db, number, "pending")
         return
     for number in numbers:
         _move(db, number, "done")

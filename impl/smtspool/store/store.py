@@ -58,10 +58,12 @@ class Store:
         clock: Callable[[], float] = time.time,
         patience: Patience | None = None,
         backoff: Backoff | None = None,
+        confirm_unsat: bool = False,
         busy_timeout_s: float = BUSY_TIMEOUT_SECONDS,
     ) -> Store:
         """Open the store in ``directory``; ``create`` makes it if there is none.
 
+        With ``confirm_unsat`` an unsat answer that one engine gave alone answers no other query.
         Raises MisuseError if there is none, ConfigError if it was written by a newer smtspool.
         """
         directory = Path(directory)
@@ -73,7 +75,9 @@ class Store:
                 raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
         except OSError as error:
             raise InfrastructureError(f"{directory}: {error.strerror}") from error
-        database = Database(directory, clock=clock, busy_timeout_s=busy_timeout_s)
+        database = Database(
+            directory, clock=clock, busy_timeout_s=busy_timeout_s, confirm_unsat=confirm_unsat
+        )
         return cls(database, patience or Patience(), backoff or Backoff())
 
     @property
