@@ -16,6 +16,12 @@ FAKE = Path(__file__).with_name("fake_solver.py")
 (QUERY,) = parse_smt2("(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= (bvnot x) #xd5))(check-sat)")
 
 
+def path(length: int) -> Query:
+    taken = "".join(f"(assert (bvugt x (_ bv{number} 8)))" for number in range(length))
+    (query,) = parse_smt2(f"(set-logic QF_BV)(declare-const x (_ BitVec 8)){taken}(check-sat)")
+    return query
+
+
 def command(behaviour: str, *, file: bool) -> EngineSpec:
     words = (sys.executable, "-S", "-E", str(FAKE), behaviour)
     return EngineSpec("fake", (*words, "{query}") if file else words)
@@ -87,6 +93,17 @@ def test_a_helper_has_no_more_open_after_many_commands_than_after_one(file):
             counts.add(len(os.listdir(f"/proc/{generation.pid}/fd")))
         generation.retire("end of test")
     assert len(counts) == 1
+
+
+@both_ways
+def test_a_command_that_hangs_on_the_stack_is_replaced_too(file):
+    with no_trace(), ForkServer(command("hang", file=file)) as server:
+        generation = server.spawn(soon())
+        for length in (3, 4, 5, 6):
+            reply = generation.exchange(request(50, query=path(length)), soon())
+            assert (reply.status, reply.reason) == (Status.UNKNOWN, "timeout")
+            assert reply.held_levels == (length if file and length > 3 else 0), "what ended holds nothing"
+        generation.retire("end of test")
 
 
 def test_text_that_nobody_asked_for_is_an_error():

@@ -186,7 +186,8 @@ class Host:
     def _solve_on_stack(self, request: dict[str, Any]) -> _Verdict:
         """Pop what the request does not share, push the rest, and leave it all there for the next.
 
-        A hard query takes several times longer on a stack, so there it gets a short time only.
+        A hard query takes several times longer on a stack, so there it gets a short time only. A session that
+        its check ended is not left.
         """
         kept = request["kept"]
         if kept == 0:
@@ -218,6 +219,9 @@ class Host:
             self._drop()
             left_ms = timeout_ms - _ON_STACK_MS
             return self._solve_afresh(text, {**request, "timeout_ms": left_ms}, declared)
+        if stack.session.ended:
+            self._drop()
+            return verdict
         return replace(verdict, held=kept + len(levels))
 
     def _drop(self) -> None:

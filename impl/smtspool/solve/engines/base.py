@@ -40,6 +40,10 @@ class Session(Protocol):
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
         """SAT, UNSAT, or UNKNOWN and why. Engines keep their time limit roughly, at best."""
 
+    @property
+    def ended(self) -> bool:
+        """A check was cut off and took the session along: there is nothing left to do but to close it."""
+
     def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
         """After SAT, of symbols that were loaded: value texts; of a function symbol its ``define-fun``."""
 

@@ -36,6 +36,8 @@ class BitwuzlaEngine(Engine):
 
 
 class BitwuzlaSession:
+    ended = False  # the library ends a check, not itself
+
     def __init__(self, options: Any) -> None:
         self._parser: Any = bitwuzla.Parser(bitwuzla.TermManager(), options)
         self._solver: Any = None

@@ -119,9 +119,13 @@ class Command:
             if len(self.printed) > _OUTPUT:
                 raise EngineError(f"the command printed more than {_OUTPUT} bytes")
 
+    @property
+    def ended(self) -> bool:
+        return self._pidfd < 0
+
     def end(self) -> str:
         """Kill the command and all it left behind; how it ended. Idempotent."""
-        if self._pidfd >= 0:
+        if not self.ended:
             self._popen.kill()
             self._popen.wait()
             os.close(self._pidfd)
@@ -164,6 +168,10 @@ class InteractiveSession(TextSession):
         if text.lstrip().startswith("(error"):
             raise EngineError(text.strip()[:_COMPLAINT])
         return text
+
+    @property
+    def ended(self) -> bool:
+        return self._command.ended
 
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
         self._end = time.monotonic() + timeout_ms / 1000

@@ -34,6 +34,10 @@ class TextSession:
     def pop(self) -> None:
         self.load("(pop 1)")
 
+    @property
+    def ended(self) -> bool:
+        return False
+
     def limit(self, timeout_ms: int) -> None:
         """Tell the engine how long the next check may take."""
 
