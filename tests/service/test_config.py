@@ -119,6 +119,9 @@ def test_variables_of_the_test_suite_are_no_settings() -> None:
         ("engines = ['z3', 'z3=z3 -in']", "each engine needs a name of its own: z3, z3"),
         ("confirm_unsat = 1", "confirm_unsat must be true or false"),
         ("jobs = ", "is not valid TOML"),
+        pytest.param("jobs = " + "9" * 5_000, "is not valid TOML", id="more digits than are read"),
+        pytest.param("jobs = 0x" + "f" * 5_000, "jobs cannot be", id="more digits than are printed"),
+        pytest.param("poll_seconds = " + "9" * 400, "poll_seconds cannot be", id="more than a float can be"),
         ("[jobs]", "jobs must be a whole number"),
     ],
 )

@@ -24,6 +24,8 @@ FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
 MAX_JOBS = 256
 UINT64 = (1 << 64) - 1
+# Longer whole numbers are in no setting's range, may be no float, and may be too long to be printed.
+MAX_BITS = 1000
 # Read by the test suite, not settings of the service.
 NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS", "SMTSPOOL_MOUNTS"})
 
@@ -216,7 +218,7 @@ def _read_toml(directory: Path | None) -> dict[str, Any]:
         return {}
     except IsADirectoryError as error:
         raise ConfigError(f"{path} is not a regular file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # broken TOML or UTF-8, or more digits than Python reads
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -229,6 +231,8 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if name not in _SPECS:
         raise ConfigError(f"{origin}: unknown setting {name!r}; known are {', '.join(_SPECS)}")
     kind, rules = _TYPES[name], _SPECS[name].metadata
+    if type(value) is int and value.bit_length() > MAX_BITS:
+        raise ConfigError(f"{origin}: {name} cannot be a number of {value.bit_length()} bits")
     if kind is float and type(value) is int:
         value = float(value)
     if name == "engines" and isinstance(value, list | tuple) and all(isinstance(v, str) for v in value):
