@@ -1,6 +1,7 @@
 """An SMT-LIB command that misbehaves: ``fake_solver.py BEHAVIOUR [FILE]``. With FILE it answers once.
 
-Without, it reads commands line by line and answers ``check-sat`` as it is told; ``sat`` comes with x = #x2a.
+Without, it reads commands line by line and answers ``check-sat`` as it is told; ``sat`` comes with x = #x2a,
+``count`` with as many as FILE has assertions, pushes and pops.
 """
 
 import os
@@ -68,7 +69,12 @@ def main() -> None:
     behaviour = sys.argv[1]
     if len(sys.argv) > 2:
         with open(sys.argv[2]) as file:
-            assert "(check-sat)" in file.read()
+            script = file.read()
+        assert "(check-sat)" in script
+        if behaviour == "count":
+            assertions = len(re.findall(r"\((?:assert|push|pop)\b", script))
+            say(f"sat\n((define-fun x () (_ BitVec 8) #x{assertions:02x}))\n")
+            return
         check_sat(behaviour)
         if behaviour == "sat":
             say("((define-fun x () (_ BitVec 8) #x2a))\n")

@@ -106,6 +106,17 @@ def test_a_command_that_hangs_on_the_stack_is_replaced_too(file):
         generation.retire("end of test")
 
 
+def test_a_file_has_what_is_on_the_stack_and_nothing_else():
+    """The fake counts assertions, pushes and pops of each file."""
+    with no_trace(), ForkServer(command("count", file=True)) as server:
+        generation = server.spawn(soon())
+        for length in (5, 6, 5, 7, 6, 5):
+            reply = generation.exchange(request(query=path(length)), soon())
+            assert (reply.status, reply.model) == (Status.SAT, {"x": f"#x{length:02x}"})
+        assert reply.held_levels == 5
+        generation.retire("end of test")
+
+
 def test_text_that_nobody_asked_for_is_an_error():
     assert ask("afterthought", file=False).status is Status.ERROR
 

@@ -189,15 +189,23 @@ class InteractiveSession(TextSession):
 
 
 class FileSession(TextSession):
-    """One run of the command for one query, which is an anonymous file: nothing is left if all is killed."""
+    """One run of the command for each check, of which the query is an anonymous file: nothing is left if all
+    is killed. The stack is kept here, as text, and each file is what is on it."""
 
     def __init__(self, words: Sequence[str], preamble: str) -> None:
         self._words = words
         self._script = [preamble]
+        self._pushes: list[int] = []  # how long the script was at each
         self._model = ""
 
     def load(self, commands: str) -> None:
         self._script.append(commands)
+
+    def push(self) -> None:
+        self._pushes.append(len(self._script))
+
+    def pop(self) -> None:
+        del self._script[self._pushes.pop() :]
 
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
         script = "\n".join([*self._script, "(check-sat)", "(get-model)", "(exit)", ""])
