@@ -16,6 +16,7 @@ from smtspool.errors import AdmissionError
 from smtspool.profile import Generation, parse_runtime
 from smtspool.query import Answer, Query, Status, parse_envelope
 from smtspool.service import Campaign, Service, Settings
+from smtspool.service import profiling as module
 from smtspool.service.fleet import Fleet
 from smtspool.service.profiling import FEEDBACK_SECONDS, KNOWLEDGE, Profiling
 from smtspool.service.telemetry import Telemetry
@@ -248,6 +249,38 @@ def test_one_leads_and_the_other_serves_what_it_can_replay(
     submit(campaign, "two", telemetry(5))
     follower.step()
     assert domains(follower.serve()) == {7: (3, 5)}
+
+
+@pytest.mark.parametrize("follows", [False, True], ids=["as the first", "as a follower"])
+def test_a_lead_that_cannot_be_taken_is_left_to_others_and_taken_later(
+    campaign: Campaign, start: Callable[..., Profiling], monkeypatch: pytest.MonkeyPatch, follows: bool
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise MemoryError("no memory for the window")
+
+    leader, successor = start(), start()
+    leader.begin()
+    if follows:
+        submit(campaign, "one", telemetry(3))
+        leader.step()
+        successor.step()
+    submit(campaign, "two", telemetry(5))
+    leader.step()
+    leader.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "coordinator_of", too_large)
+        for _ in range(2):
+            with pytest.raises(MemoryError):
+                successor.step()
+    other = start()
+    other.begin()
+    submit(campaign, "three", telemetry(6))
+    successor.step()
+    assert waiting(campaign) == ["three.json"]
+    assert domains(successor.serve()) == {7: (3, 5) if follows else (5,)}
+    other.close()
+    successor.step()
+    assert domains(successor.serve()) == {7: (3, 5, 6) if follows else (5, 6)}
 
 
 def test_without_the_right_to_admit_the_spool_is_left_alone(

@@ -131,13 +131,18 @@ class Profiling:
     # -- leading ----------------------------------------------------------------------------------------
 
     def _take_lead(self, directory: Directory) -> bool:
+        """False if another leads. It leads with a coordinator that has seen all there is, or not at all."""
         assert self._lock is not None
         if not self._lock.try_acquire():
             return False
-        self._leads = True
-        coordinator = coordinator_of(directory, self._settings, clock=self._clock)
-        coordinator.publish(force=True)
-        self._coordinator = coordinator
+        try:
+            coordinator = coordinator_of(directory, self._settings, clock=self._clock)
+            coordinator.publish(force=True)
+        except BaseException:
+            # What is in hand may be a follower's window: others must not find it checkpointed over theirs.
+            self._lock.release()
+            raise
+        self._coordinator, self._leads = coordinator, True
         return True
 
     def _lead(self, coordinator: Coordinator) -> bool:
