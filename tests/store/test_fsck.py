@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from smtspool.errors import MisuseError
-from smtspool.store import Fault, Store, fsck
+from smtspool.store import Fault, Finding, Store, fsck
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
 
 
@@ -110,7 +111,7 @@ def test_an_owner_that_ends_meanwhile_is_no_finding(sound: Path) -> None:
     with (
         Store.open(sound) as store,
         store.register() as owner,
-        closing(fsck._opened(sound / "index.sqlite3")) as connection,
+        closing(fsck._opened(sound / "index.sqlite3", immutable=False)) as connection,
     ):
         connection.execute("BEGIN")
         findings = fsck._findings(connection, sound)
@@ -131,3 +132,22 @@ def contents(directory: Path) -> dict[str, str]:
         for path in directory.rglob("*")
         if path.is_file() and not path.name.endswith("-shm")
     }
+
+
+def test_a_service_that_comes_and_goes_meanwhile_is_no_damage(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(directory, create=True) as store:  # larger than what a connection remembers
+        store.ingest([query(number, witness=bytes(20_000)) for number in range(100)])
+    texts, sessions = fsck._queries, []
+
+    def after_a_session(connection: sqlite3.Connection) -> Iterator[Finding]:
+        if not sessions:
+            sessions.append("of a service")
+            with Store.open(directory) as store:
+                store.ingest([query(number, witness=bytes(20_000)) for number in range(100, 200)])
+        return texts(connection)
+
+    monkeypatch.setattr(fsck, "_queries", after_a_session)
+    assert Store.fsck(directory) == []
+    assert sessions

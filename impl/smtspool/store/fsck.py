@@ -1,7 +1,8 @@
 """Verification of a whole store, changing nothing.
 
 Every text is read and checked against its digest, every row against the rows it speaks of, every counter
-against what it counts. All of it is one view, so a running service does not disturb it.
+against what it counts. All of it is one view, so a running service does not disturb it; if one starts while
+a store is read that nobody had open, the store is read once more.
 """
 
 from __future__ import annotations
@@ -59,19 +60,40 @@ def check_store(directory: Path) -> list[Finding]:
     path = directory / INDEX_NAME
     if not path.is_file():
         raise MisuseError(f"{directory} holds no store")
+    while True:
+        unused = _unused(path)
+        findings = _checked(path, directory, immutable=unused is not None)
+        if unused is None or unused == _unused(path):
+            return findings
+
+
+def _checked(path: Path, directory: Path, *, immutable: bool) -> list[Finding]:
     try:
-        with described(path), closing(_opened(path)) as connection:
+        with described(path), closing(_opened(path, immutable=immutable)) as connection:
             connection.execute("BEGIN")
             return list(_findings(connection, directory))
     except InfrastructureError as error:
         return [Finding(Fault.DATABASE, str(path), str(error))]
 
 
-def _opened(path: Path) -> sqlite3.Connection:
-    # Without a journal nobody has the store open, and "immutable" keeps SQLite from creating one.
-    journal = path.with_name(path.name + "-wal")
-    mode = "mode=ro" if journal.exists() else "mode=ro&immutable=1"
+def _opened(path: Path, *, immutable: bool) -> sqlite3.Connection:
+    mode = "mode=ro&immutable=1" if immutable else "mode=ro"
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+
+
+def _unused(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a store that nobody has open is used; None if somebody has it open, or none is there.
+
+    Without a journal nobody has it open, and "immutable" keeps SQLite from creating one. It also keeps SQLite
+    from locking, so only the file can say whether what was read was one view.
+    """
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    if path.with_name(path.name + "-wal").exists():
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
