@@ -8,7 +8,8 @@ from time import process_time
 
 import pytest
 
-from smtspool.query import Query, decode, encode, parse_smt2, script
+from smtspool.errors import AdmissionError, Reason
+from smtspool.query import Limits, Query, decode, encode, parse_smt2, script
 
 
 def lets(depth: int) -> str:
@@ -77,6 +78,37 @@ def test_memory_is_a_small_multiple_of_the_text(shape: Shape) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 35 * len(text)
+
+
+def test_scopes_opened_at_once_cost_as_one() -> None:
+    def cost(scopes: int) -> float:
+        text = f"(push {scopes})(pop {scopes})" * 200 + "(check-sat)"
+        started = process_time()
+        parsed(text)
+        return process_time() - started
+
+    one, many = (min(cost(scopes) for _ in range(3)) for scopes in (1, 1_000_000))
+    assert many < 10 * one
+
+
+def test_definitions_asserted_again_count_each_time() -> None:
+    """Some 20 bytes of script make the whole chain again: the limit on what is read from one text holds."""
+    length = 10
+    chain = definitions(length).partition("(assert")[0]
+
+    def asked(times: int, **limits: int) -> Query:
+        again = f"(push)(assert d{length - 1})(pop)" * times
+        (query,) = parse_smt2(f"{chain}{again}(check-sat)", Limits(**limits))
+        return query
+
+    text = asked(0).size
+    counted = length + 1  # of the question itself
+    asked(20, replicated=counted + 20 * length)
+    asked(20, replicated_text=text * 21)
+    for limits in ({"replicated": counted + 20 * length - 1}, {"replicated_text": text * 20}):
+        with pytest.raises(AdmissionError, match="replicated") as caught:
+            asked(20, **limits)
+        assert caught.value.reason is Reason.TOO_LARGE
 
 
 @pytest.mark.slow

@@ -80,6 +80,17 @@ class TestManyQuestions:
         out_of_scope = "(push)(declare-const q Bool)(pop)(assert q)(check-sat)"
         assert refusal(out_of_scope).reason is Reason.SYMBOL
 
+    def test_scopes_opened_at_once_close_one_by_one(self) -> None:
+        declared = ["(declare-const p Bool)", "(declare-const q Bool)", "(declare-const r Bool)"]
+        p, q, r = (f"{text}(assert {name})" for text, name in zip(declared, "pqr", strict=True))
+        at_once = (
+            f"{p}(push 3){q}(push 2){r}(pop)(check-sat)(pop 3)(push 0)(check-sat)(pop)(pop 0)(check-sat)"
+        )
+        alone = f"{p}(push)(push)(push){q}(check-sat)(pop)(pop)(check-sat)(pop)(check-sat)"
+        assert parse_smt2(at_once) == parse_smt2(alone)
+        assert [len(query.levels) for query in parse_smt2(at_once)] == [2, 1, 1]
+        assert refusal(at_once + "(pop 1)(check-sat)").reason is Reason.SYNTAX
+
     def test_abbreviations_and_sorts_end_with_their_scope(self) -> None:
         gone = "(set-logic QF_UFBV)(push)(define-sort B () Bool)(declare-sort U 0)(pop)"
         assert refusal(gone + "(declare-const x B)(check-sat)").reason is Reason.SYMBOL

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -92,6 +94,35 @@ def test_the_number_of_values_has_a_limit() -> None:
 )
 def test_depth_and_length_never_reach_the_parser(text: str) -> None:
     assert refusal(text) in (Reason.TOO_LARGE, Reason.JSON)
+
+
+def many_members(size: int) -> str:
+    """The last one stands twice."""
+    return "{" + "".join(f'"{n}":0,' for n in range(size)) + f'"{size - 1}":0}}'
+
+
+def escaped_quotes(size: int) -> str:
+    """In a string that never ends, behind brackets enough to be counted one by one."""
+    return '{"a":"' + "[]" * 70 + '\\"' * size
+
+
+@pytest.mark.parametrize("shape", [many_members, escaped_quotes])
+def test_a_refusal_takes_time_in_proportion(shape: Callable[[int], str]) -> None:
+    """Sixteen times the text takes far less than the 256 times of anything quadratic."""
+
+    def cost(size: int) -> float:
+        text = shape(size)
+        started = process_time()
+        assert refusal(text) is Reason.JSON
+        return process_time() - started
+
+    small, large = (min(cost(size) for _ in range(3)) for size in (2_000, 32_000))
+    assert large < 80 * small
+
+
+def test_a_member_that_stands_twice_is_named() -> None:
+    with pytest.raises(AdmissionError, match="'1' stands twice"):
+        load_object('{"0": 0, "1": 0, "2": 0, "1": 0, "2": 0}', Limits())
 
 
 @given(st.text())

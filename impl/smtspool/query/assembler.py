@@ -46,7 +46,8 @@ class Assembler:
         self._numbers: dict[str, str] = {}  # of the names in the assertions on the stack
         self._assertions: list[Assertion] = []
         self._emitted: set[str] = set()  # names that some level on the stack declares
-        self._marks: list[tuple[int, int, int]] = []  # declarations, aliases, assertions at each push
+        self._scopes = 0  # open
+        self._marks: list[tuple[int, int, int, int]] = []  # scopes opened at once; what stood below them
         self._written = 0
         self._replicated = 0
         self._replicated_text = 0
@@ -105,18 +106,24 @@ class Assembler:
 
     def push(self, count: int) -> None:
         """Open ``count`` scopes."""
-        self._limits.hold("depth", len(self._marks) + count)
-        mark = (len(self._declared), len(self._sorts.aliases), len(self._assertions))
-        self._marks += [mark] * count
+        self._limits.hold("depth", self._scopes + count)
+        if count:
+            self._scopes += count
+            below = (len(self._declared), len(self._sorts.aliases), len(self._assertions))
+            self._marks.append((count, *below))
 
     def pop(self, count: int) -> None:
         """Close ``count`` scopes: their declarations and assertions are gone."""
-        if count > len(self._marks):
+        if count > self._scopes:
             raise AdmissionError(Reason.SYNTAX, "pop without push")
         if not count:
             return
-        declarations, aliases, assertions = self._marks[-count]
-        del self._marks[-count:]
+        self._scopes -= count
+        while count > 0:
+            opened, declarations, aliases, assertions = self._marks.pop()
+            if opened > count:
+                self._marks.append((opened - count, declarations, aliases, assertions))
+            count -= opened
         while len(self._assertions) > assertions:
             self._pop_assertion()
         while len(self._declared) > declarations:
@@ -137,15 +144,12 @@ class Assembler:
         empty = not self._assertions
         if empty:
             self._push_assertion(_TRUE)
-        self._replicated += len(self._declared) + len(self._assertions)
-        self._limits.hold("replicated", self._replicated)
         symbols = tuple([d.symbol for d in self._declared.values() if d.symbol and not d.defined])
         self._limits.hold("model_bits", sum([value_bits(symbol.sort) for symbol in symbols]))
         declarations = tuple([declaration.text for declaration in self._declared.values()])
         *prefix, target = [assertion.level.assertion for assertion in self._assertions]
         size = sum(map(len, declarations)) + sum(map(len, prefix)) + len(target)
-        self._replicated_text += size
-        self._limits.hold("replicated_text", self._replicated_text)
+        self._replicate(len(self._declared) + len(self._assertions), size)
         query = Query(
             logic=self._logic,
             symbols=symbols,
@@ -190,15 +194,27 @@ class Assembler:
     def _push_assertion(self, term: Term) -> None:
         if len(self._assertions) >= self._limits.assertions:
             self._limits.hold("assertions", len(self._assertions) + 1)
-        self._write(term.text)
+        self._written += len(term.text)
+        if self._written > self._limits.written:
+            self._limits.hold("written", self._written)
         needs = () if self._emitted.issuperset(term.names) else self._needs(term)
         if needs:
             self._emitted.update([need.names[0] for need in needs])
+            self._replicate(len(needs), sum([len(need.text) for need in needs]))
         numbered = len(self._numbers)
         node = self._node(needs, term)
         for name in node.names:
             self._numbers.setdefault(name, f"${len(self._numbers)}")
         self._assertions.append(Assertion(needs, node.level, node.form, numbered))
+
+    def _replicate(self, count: int, characters: int) -> None:
+        """What one text declares or asserts once may be worked through again and again."""
+        limits = self._limits
+        self._replicated += count
+        self._replicated_text += characters
+        if self._replicated > limits.replicated or self._replicated_text > limits.replicated_text:
+            limits.hold("replicated", self._replicated)
+            limits.hold("replicated_text", self._replicated_text)
 
     def _node(self, needs: Sequence[Declaration], term: Term) -> Node:
         """Level and form follow from the key of the level below, which stands for everything there."""
@@ -240,16 +256,12 @@ class Assembler:
         *,
         defined: bool = False,
     ) -> None:
-        self._write(text)
-        name = names[0]
-        self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
-        self._vocabulary.add(name)
-
-    def _write(self, text: str) -> None:
-        """Count ``text`` before it is kept: memory is that of the whole, however small the pieces."""
         self._written += len(text)
         if self._written > self._limits.written:
             self._limits.hold("written", self._written)
+        name = names[0]
+        self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
+        self._vocabulary.add(name)
 
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
         self._require_functions(name)

@@ -29,8 +29,9 @@ class Limits:
     assertions: int = 100_001  # active at one check-sat: prefix and target
     queries: int = 10_000  # check-sat commands of one script
     written: int = 64 * MIB  # characters of all declarations and assertions of one script or envelope
-    replicated: int = 4_000_000  # declarations and assertions, summed over the queries of one script
-    replicated_text: int = 1 << 30  # characters of their texts, summed likewise
+    # Summed over the queries of one script, and over its assertions with what each is the first to need:
+    replicated: int = 4_000_000  # declarations and assertions
+    replicated_text: int = 1 << 30  # characters of their texts
     expansion: int = 32 * MIB  # characters that the sort abbreviations of one script stand for
     model_bits: int = 1 << 28  # of all declared symbols: every model has a value for each
     json_depth: int = 64  # nesting of arrays and objects

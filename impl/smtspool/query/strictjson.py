@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
@@ -12,7 +13,8 @@ from smtspool.query.limits import Limits
 
 __all__ = ["load_object"]
 
-_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},]', re.DOTALL)
+# A string that does not end takes the rest, as it does for the parser: nothing in it is looked at again.
+_STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _INT_CHARACTERS = 20  # of a 64-bit integer with its sign
 _OPENING = frozenset("[{")
 _CLOSING = frozenset("]}")
@@ -61,8 +63,7 @@ def _check_structure(text: str, limits: Limits) -> None:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise AdmissionError(Reason.JSON, f"the member {twice[:64]!r} stands twice in one object")
     return members
 
