@@ -12,6 +12,7 @@ from smtspool.cluster import Communicator, LockFiles
 from smtspool.errors import MisuseError
 from smtspool.service import Campaign, MasteredService, Service, Settings
 from smtspool.store import Store
+from smtspool.store.database import INDEX_NAME
 from tests.cluster.bus import Aborted, Bus, together
 from tests.service.support import PATIENCE_S, answers, equation, query, submit, until
 
@@ -83,6 +84,7 @@ def test_the_stores_of_two_hosts_are_told_apart(campaign: Campaign, tmp_path: Pa
     assert all(isinstance(one, Aborted) for one in ended)
     assert sorted(bus.aborted) == [(0, 70), (1, 70)]
     assert [service.service for service in services] == [None, None]
+    assert not (tmp_path / "disk" / INDEX_NAME).exists()  # no database was opened on a disk of both
     assert len(list((campaign.spool / "incoming").glob("*.smt2"))) == 1
 
 

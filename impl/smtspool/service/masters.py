@@ -68,7 +68,8 @@ class MasteredService:
         Does not return where the fleet fails: Abort(65) before anything was admitted, Abort(70) later, after
         this rank's service has ended in order and the others have had their time.
         """
-        self.campaign.create_store()
+        # For the name of the store; its database is opened only where the fleet has agreed on whose it is.
+        self.campaign.store.mkdir(parents=True, exist_ok=True)
         master = self._master()
         rights = master.start()
         if rights is Rights.REFUSED:
@@ -81,6 +82,7 @@ class MasteredService:
         with ExitStack() as stack:
 
             def serve() -> None:
+                self.campaign.create_store()
                 self.service = stack.enter_context(
                     Service(self.campaign, self.settings, once=self.once, admits=admits)
                 )
