@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
+    MultipleResults,
     RuleBasedStateMachine,
     consumes,
     initialize,
@@ -25,6 +26,8 @@ from smtspool.store import Lease, Order, Patience, Publication, State, Store
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
 
 PATIENCE = Patience(attempts=3, deaths=2)
+KINDS = ["sat", "unsat", "confirmed", "at-limit", "timeout", "disagreement"]
+CONFIRMED = replace(UNSAT, verified_by="z3")
 DISAGREEMENT = Answer(Status.UNKNOWN, reason="engines disagree", disagreement=True)
 
 
@@ -35,6 +38,7 @@ class Form:
     state: str = "open"
     status: Status | None = None
     leader: str | None = None
+    verified: bool = False  # by a second engine
 
 
 @dataclass(slots=True)
@@ -60,6 +64,7 @@ class Model:
     entries: dict[str, Entry] = field(default_factory=dict)  # by query id, in order of admission
     forms: dict[int, Form] = field(default_factory=dict)
     stale: int = 0
+    confirm_unsat: bool = False
 
     def place(self, key: str) -> None:
         entry = self.entries[key]
@@ -69,8 +74,11 @@ class Model:
             entry.state = State.WAITING
         elif form.state == "open":
             form.leader = key
-        elif form.state == "answered" and form.status is Status.UNSAT:
+        elif form.status is Status.UNSAT and form.state == "answered" and self.enough(form):
             entry.state, entry.status, entry.due = State.DONE, Status.UNSAT, True
+
+    def enough(self, form: Form) -> bool:
+        return form.verified or not self.confirm_unsat
 
     def finish(self, key: str, answer: Answer) -> None:
         entry = self.entries[key]
@@ -81,6 +89,7 @@ class Model:
                 self.quarantine(form)
             elif answer.status.definite and not answer.at_limit:
                 form.state, form.status, form.leader = "answered", answer.status, None
+                form.verified = answer.verified_by is not None
                 self.let_go(form)
             elif form.leader == key:
                 form.leader = next(iter(self.waiting(form)), None)
@@ -90,6 +99,8 @@ class Model:
             answer.disagreement or (answer.status.definite and answer.status is not form.status)
         ):
             self.quarantine(form)
+        elif form.state == "answered" and answer.status is form.status and not answer.at_limit:
+            form.verified |= answer.verified_by is not None
 
     def quarantine(self, form: Form) -> None:
         form.state, form.leader = "quarantined", None
@@ -137,6 +148,7 @@ class Queue(RuleBasedStateMachine):
         self.clock = Clock()
         self.model = Model()
         self.store = Store.open(self.directory, create=True, clock=self.clock, patience=PATIENCE)
+        self.ingest([(1, "a", 0, None), (1, "b", 0, None), (2, "a", 0, None)])
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -180,7 +192,7 @@ class Queue(RuleBasedStateMachine):
         limit=st.integers(1, 4),
         order=st.sampled_from(Order),
     )
-    def claim(self, owner: str, limit: int, order: Order) -> object:
+    def claim(self, owner: str, limit: int, order: Order) -> MultipleResults[Lease]:
         self.model.expire(self.clock.seconds)
         claimed = self.store.claim(owner, LEASE_S, limit, order)
         pending = [key for key, entry in self.model.entries.items() if entry.state is State.PENDING]
@@ -203,11 +215,12 @@ class Queue(RuleBasedStateMachine):
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)
 
-    @rule(lease=leases, kind=st.sampled_from(["sat", "unsat", "at-limit", "timeout", "disagreement"]))
+    @rule(lease=leases, kind=st.sampled_from(KINDS))
     def complete(self, lease: Lease, kind: str) -> None:
         answer = {
             "sat": sat(lease),
             "unsat": UNSAT,
+            "confirmed": CONFIRMED,
             "at-limit": replace(UNSAT, at_limit=True),
             "timeout": TIMEOUT,
             "disagreement": DISAGREEMENT,
@@ -218,6 +231,12 @@ class Queue(RuleBasedStateMachine):
             self.model.finish(lease.query.id, answer)
         else:
             self.model.stale += 1
+
+    @rule(kind=st.sampled_from(KINDS), limit=st.integers(1, 2))
+    def solve(self, kind: str, limit: int) -> None:
+        """What a worker does, in one step: whole lives of a query are rare among single ones."""
+        for lease in self.claim("v", limit, Order.FIFO).values:
+            self.complete(lease, kind)
 
     @rule(lease=leases, helper_died=st.booleans())
     def fail(self, lease: Lease, helper_died: bool) -> None:
@@ -268,13 +287,18 @@ class Queue(RuleBasedStateMachine):
             self.model.place(key)
 
     @rule(target=written, limit=st.integers(1, 4))
-    def write_files(self, limit: int) -> object:
+    def write_files(self, limit: int) -> MultipleResults[Publication]:
         publications = self.store.due_publications(limit)
         assert len(publications) == min(limit, sum(entry.due for entry in self.model.entries.values()))
         for publication in publications:
             entry = self.model.entries[publication.result.query_id]
             assert {witness.input for witness in publication.witnesses} == entry.witnesses
         return multiple(*publications)
+
+    @rule(limit=st.integers(1, 4))
+    def publish(self, limit: int) -> None:
+        for publication in self.write_files(limit).values:
+            self.acknowledge(publication)
 
     @rule(publication=written)
     def acknowledge(self, publication: Publication) -> None:
@@ -284,10 +308,13 @@ class Queue(RuleBasedStateMachine):
             entry.due &= len(publication.witnesses) < len(entry.witnesses)
         self.store.published([publication])
 
-    @rule()
-    def reopen(self) -> None:
+    @rule(confirm_unsat=st.booleans())
+    def reopen(self, confirm_unsat: bool) -> None:
         self.store.close()
-        self.store = Store.open(self.directory, clock=self.clock, patience=PATIENCE)
+        self.model.confirm_unsat = confirm_unsat
+        self.store = Store.open(
+            self.directory, clock=self.clock, patience=PATIENCE, confirm_unsat=confirm_unsat
+        )
 
     @invariant()
     def counts_agree(self) -> None:
@@ -317,5 +344,5 @@ class Queue(RuleBasedStateMachine):
 
 TestQueue = Queue.TestCase
 TestQueue.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
