@@ -393,6 +393,33 @@ class TestAnnotations:
         assert query.target == "(and p p)"
         assert query.declarations == ("(declare-fun p () Bool)",)
 
+    def test_an_attribute_may_do_without_a_value(self) -> None:
+        assert ask("(assert (! (! true :note) :note :other 5 :named n :last))").target == "true"
+
+    @pytest.mark.parametrize(
+        "term",
+        [
+            "(and (! true false :named n) true)",
+            "(and (! true (not false) :note) true)",
+            "(and (! (! true :note) false :note) true)",
+            "(and (! true (! false :note) :note) true)",
+            "(and (! true :named n false) true)",
+            "(or true (! :named n))",
+            "(or true (! (! :note) :note))",
+            "(! true :named)",
+            "(! true :named :n)",
+            "(! true :named 5)",
+            "(! true :named #b1)",
+            "(! true :named (n))",
+            '(! true :named "n")',
+        ],
+    )
+    def test_an_annotation_is_of_one_term_and_a_name_is_a_symbol(self, term: str) -> None:
+        assert refusal(f"(declare-const p Bool)(assert {term})(check-sat)").reason is Reason.SYNTAX
+
+    def test_a_name_is_no_reserved_word(self) -> None:
+        assert refusal("(assert (! true :named let))(check-sat)").reason is Reason.SYMBOL
+
     def test_the_name_of_an_assertion_can_be_used(self) -> None:
         query = ask("(declare-const p Bool)(assert (! (not p) :named n))(assert (or n p))")
         assert query.declarations[1] == "(define-fun n () Bool (not p))"

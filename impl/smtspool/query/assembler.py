@@ -179,7 +179,7 @@ class Assembler:
         tokens = tokenize(source, self._limits)
         levels = depths(tokens, self._limits)
         if "!" in tokens:
-            tokens = strip_annotations(tokens)
+            tokens = strip_annotations(tokens, self._limits)
             levels = depths(tokens, self._limits)
         if not one_term(tokens, levels, 0, len(tokens)):
             raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")

@@ -64,7 +64,7 @@ def parse_smt2(
     tokens = tokenize(text, limits)
     levels = depths(tokens, limits)
     if "!" in tokens:
-        tokens = strip_annotations(tokens)
+        tokens = strip_annotations(tokens, limits)
         levels = depths(tokens, limits)
     commands = _commands(tokens, levels)
     assembler = Assembler(_logic(tokens, commands), limits)

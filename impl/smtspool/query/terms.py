@@ -157,8 +157,8 @@ def _undeclared(tokens: Iterable[str], known: Container[str]) -> AdmissionError:
     return AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not declared here")
 
 
-def strip_annotations(tokens: Sequence[str]) -> list[str]:
-    """Replace every ``(! t ...)`` in balanced ``tokens`` by ``t``.
+def strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
+    """Replace every ``(! t ...)`` in balanced ``tokens`` by ``t``, which is one term or refused (syntax).
 
     A name given to a whole assertion becomes a definition where something else uses the name. Inside a term
     that would take its sort, which is not known here, so there it is refused (symbol).
@@ -170,16 +170,22 @@ def strip_annotations(tokens: Sequence[str]) -> list[str]:
     at = 0
     while at < len(tokens):
         token = tokens[at]
+        if open_annotations and depth == open_annotations[-1][0]:
+            begin = open_annotations[-1][1]
+            attributes = token == ")" or token[0] == ":"
+            if attributes is (len(kept) == begin):  # they come after the term, and no other term does
+                raise AdmissionError(Reason.SYNTAX, f"an annotation is of one term, not of {token[:64]!r}")
+            if attributes:
+                open_annotations.pop()
+                depth -= 1
+                name, at = _attributes(tokens, at, limits)
+                if name is not None and uses[name] > 1:
+                    _define(kept, begin, name, whole=depth == 1 and kept[begin - 1] == "assert")
+                continue
         if token == "(" and tokens[at + 1] == "!":
             depth += 1
             open_annotations.append((depth, len(kept)))
             at += 2
-        elif open_annotations and depth == open_annotations[-1][0] and (token == ")" or token[0] == ":"):
-            _, begin = open_annotations.pop()
-            depth -= 1
-            name, at = _attributes(tokens, at)
-            if name is not None and uses[name] > 1:
-                _define(kept, begin, name, whole=depth == 1 and kept[begin - 1] == "assert")
         else:
             depth += (token == "(") - (token == ")")
             kept.append(token)
@@ -187,16 +193,23 @@ def strip_annotations(tokens: Sequence[str]) -> list[str]:
     return kept
 
 
-def _attributes(tokens: Sequence[str], at: int) -> tuple[str | None, int]:
+def _attributes(tokens: Sequence[str], at: int, limits: Limits) -> tuple[str | None, int]:
     """The ``:named`` of the annotation whose attributes begin at ``at``, and the place after its end."""
     if tokens[at] == ")":
         raise AdmissionError(Reason.SYNTAX, "an annotation without attributes")
     name = None
-    depth = 0
+    depth = values = 0
     while depth or tokens[at] != ")":
-        if tokens[at] == ":named" and not depth:
-            name = tokens[at + 1]
-        depth += (tokens[at] == "(") - (tokens[at] == ")")
+        token = tokens[at]
+        if not depth:
+            values = 0 if token[0] == ":" else values + 1
+            if values > 1:
+                raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is a second value of an attribute")
+            if token == ":named":
+                name = tokens[at + 1]
+                if not identifier(name, limits):
+                    raise AdmissionError(Reason.SYNTAX, f"{name[:64]!r} is not a name")
+        depth += (token == "(") - (token == ")")
         at += 1
     return name, at + 1
 
