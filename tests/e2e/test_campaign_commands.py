@@ -263,6 +263,13 @@ def test_followed_results_appear_on_a_terminal_as_they_arrive(place: Place) -> N
         assert terminal.wait() == 130
 
 
+@pytest.mark.parametrize("interval", ["nan", "inf", "1e10", "0.09", "-1"])
+def test_an_interval_that_is_none_is_exit_2(place: Place, interval: str) -> None:
+    place.create()
+    done = place.run("status", place.root, "--interval", interval, code=2)
+    assert "--interval must be a number of seconds from 0.1 to 86400" in done.stderr
+
+
 def test_the_live_screen_is_left_as_it_was_entered(place: Place) -> None:
     place.create(("a.smt2", equation(1)))
     with on_a_terminal(place, "status", place.root, "--interval", "0.1") as terminal:

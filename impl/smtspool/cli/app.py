@@ -54,9 +54,10 @@ def timeout_ms(seconds: float | None) -> int | None:
     """Milliseconds, at least one. Raises :class:`MisuseError` for what is no number above 0."""
     if seconds is None:
         return None
-    if not 0 < seconds < math.inf:  # written so that it refuses NaN too
-        raise MisuseError(f"--timeout must be a number of seconds above 0, not {seconds:g}")
-    return max(1, round(seconds * 1e3))
+    milliseconds = seconds * 1e3  # infinite for some numbers that are not
+    if not 0 < milliseconds < math.inf:  # written so that it refuses NaN too
+        raise MisuseError(f"--timeout must be a number of seconds above 0, an hour at most, not {seconds:g}")
+    return max(1, round(milliseconds))
 
 
 def _version(wanted: bool) -> None:

@@ -25,9 +25,11 @@ def status(
     directory: Dir,
     once: Annotated[bool, typer.Option("--once", help="Print once instead of a live screen.")] = False,
     as_json: Json = False,
-    interval: Annotated[float, typer.Option(help="Seconds between refreshes.", min=0.1)] = 1.0,
+    interval: Annotated[float, typer.Option(help="Seconds between refreshes, 0.1 to 86400.")] = 1.0,
 ) -> None:
     """Show how a campaign is doing: backlog, rates, answers, engines, trouble."""
+    if not 0.1 <= interval <= 86_400:  # written so that it refuses NaN too, as no range of typer does
+        raise MisuseError(f"--interval must be a number of seconds from 0.1 to 86400, not {interval:g}")
     campaign = service.Campaign.open(directory)
     with Store.open(campaign.store) as store:
         now = service.snapshot(campaign, store)
