@@ -24,7 +24,8 @@ def retry(
 ) -> None:
     """Put queries that ended as unknown or error back into the queue."""
     campaign = service.Campaign.open(directory)
-    with Store.open(campaign.store) as store:
+    settings, _ = service.load(campaign.root)
+    with Store.open(campaign.store, confirm_unsat=settings.confirm_unsat) as store:
         ended = store.undecided()
         chosen = {query: [known for known in ended if known.startswith(query)] for query in queries}
         missing = [query for query, found in chosen.items() if not found]
