@@ -1,5 +1,6 @@
 """Helpers and generations: valid or retired, dead when they should be, and nothing left behind."""
 
+import json
 import os
 import resource
 import signal
@@ -21,10 +22,12 @@ from smtspool.solve import (
     GenerationFailed,
     HelperLimits,
     Op,
+    Reply,
     Request,
     RequestRefused,
     control,
 )
+from smtspool.solve.generation import _reply
 from tests.solve.scripted import ScriptedServer
 from tests.solve.tracks import descendants, descriptors, eventually, gone, no_trace, soon
 
@@ -166,6 +169,26 @@ def test_a_misbehaving_helper_ends_its_generation(behaviour, kind):
         assert not generation.valid
         generation.retire("misbehaved")
         assert generation.wait_reaped(soon()) is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"elapsed_ms": 10**400},  # is no float
+        {"elapsed_ms": "1"},
+        {"status": "perhaps"},
+        {"model": {"x": 1}},
+        {"core": [0.5]},
+        {"rss_bytes": None},
+        {"attempt_id": 7},
+    ],
+)
+def test_a_reply_with_one_wrong_member_is_garbage(damage):
+    members = Reply("a1", Status.UNSAT).to_wire()
+    assert _reply(json.dumps(members).encode()) == Reply("a1", Status.UNSAT)
+    with pytest.raises(GenerationFailed) as failed:
+        _reply(json.dumps(members | damage).encode())
+    assert failed.value.kind is FailureKind.GARBAGE
 
 
 def test_the_last_words_of_a_crashed_helper_are_told():

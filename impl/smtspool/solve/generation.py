@@ -331,5 +331,5 @@ def _reply(body: bytes) -> Reply:
         raise _failed(FailureKind.GARBAGE, f"the reply is {error}") from error
     try:
         return Reply.from_wire(members)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _failed(FailureKind.GARBAGE, f"the reply is malformed: {error!r}") from error

@@ -72,7 +72,7 @@ class Reply:
 
     @classmethod
     def from_wire(cls, members: Mapping[str, Any]) -> Reply:
-        """Raises ``KeyError``, ``TypeError`` or ``ValueError`` for anything but a reply."""
+        """``KeyError``, ``TypeError``, ``ValueError`` or ``OverflowError`` for anything but a reply."""
         model, core = members["model"], members["core"]
         if model is not None:
             model = {name: _typed(str, value) for name, value in _typed(dict, model).items()}
