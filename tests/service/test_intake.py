@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from smtspool.service.intake import Intake
+from tests.spool.support import in_child
 
 GOOD = {
     "schema": 3,
@@ -132,6 +133,35 @@ def test_what_is_no_file_is_quarantined_unread(
     assert intake.take(Window(), never)
     assert names(spool / "telemetry") == []
     assert names(spool / "rejected-telemetry") == ["odd.json", "odd.json.error"]
+
+
+def test_what_cannot_be_quarantined_stops_nothing_else(
+    spool: Path, intake: Intake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A directory is moved only for who may write to it; nobody here is root."""
+    for folder in (spool / "telemetry", spool / "rejected-telemetry"):
+        folder.chmod(0o777)
+    publish(spool, "good.json")
+    telemetry = os.open(spool / "telemetry", os.O_RDONLY)
+
+    def work() -> None:
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        os.mkdir("a.json", 0o555, dir_fd=telemetry)
+        window = Window()
+        for _ in range(3):
+            assert intake.take(window, never)
+        assert (len(window.seen), intake.rejected) == (1, 0)
+        assert caplog.text.count("a.json") == 1, "it is told once"
+        os.chmod("a.json", 0o755, dir_fd=telemetry)
+        for _ in range(2):
+            assert intake.take(window, never)
+        assert (intake.rejected, intake._stuck) == (1, {})
+
+    in_child(work)
+    os.close(telemetry)
+    assert names(spool / "telemetry") == ["good.json"]
+    assert names(spool / "rejected-telemetry") == ["a.json", "a.json.error"]
 
 
 def test_temporary_names_are_left_to_their_producers(spool: Path, intake: Intake) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,19 @@ def assert_in_order(root: Path) -> None:
     sidecars = {name for name in rejected if name.endswith(".error")}
     assert {name.removesuffix(".error") for name in sidecars} == rejected - sidecars
     assert not [name for name in rejected | folder(root, "accepted") if name.startswith(".")]
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Run ``work`` in a process of its own, with limits of its own; its exceptions fail the test."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

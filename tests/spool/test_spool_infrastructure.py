@@ -8,6 +8,7 @@ import resource
 import signal
 import sqlite3
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,10 @@ import pytest
 from smtspool.actions import Step, observed_by
 from smtspool.errors import InfrastructureError
 from smtspool.files import Directory, Draft, sync_drafts
-from smtspool.query import Query
-from smtspool.spool import Spool
+from smtspool.query import Limits, Query
+from smtspool.spool import ScanReport, Spool
 from smtspool.spool.quarantine import Quarantine, Rejection
-from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, publish, scan
+from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, in_child, publish, scan
 
 
 def assert_next_scan_converges(root: Path, spool: Spool, ledger: Ledger) -> None:
@@ -84,24 +85,6 @@ def test_a_failure_at_any_step_releases_the_lock_and_loses_nothing(
     assert_next_scan_converges(root, spool, ledger)
 
 
-def in_child(work: Callable[[], None]) -> None:
-    """Run ``work`` in a process of its own, with limits of its own; its exceptions fail the test."""
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-            raise
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
 @pytest.mark.parametrize("spare", range(8))
 def test_running_out_of_descriptors_is_survived(
     root: Path, spool: Spool, ledger: Ledger, tmp_path: Path, spare: int
@@ -160,6 +143,155 @@ def test_a_folder_without_write_permission_ends_the_scan_and_not_the_queries(
         entry for names in files(root).values() for entry in names if not entry.endswith(".error")
     }
     assert_next_scan_converges(root, spool, ledger)
+
+
+@pytest.fixture
+def stuck(root: Path, spool: Spool) -> Callable[[Callable[[int], None]], None]:
+    """Run work in a process that is not root, with a directory in incoming/ that it may not move: Linux does
+    that only for who may write to the directory itself. The work is given the descriptor of incoming/."""
+    for name in ("incoming", "accepted", "rejected"):
+        (root / name).chmod(0o777)
+    (root / ".ingest.lock").touch()
+    (root / ".ingest.lock").chmod(0o666)
+    incoming = os.open(root / "incoming", os.O_RDONLY)  # nobody may come here by its path
+
+    def run(work: Callable[[int], None]) -> None:
+        def unprivileged() -> None:
+            if os.geteuid() == 0:
+                os.setresuid(65534, 65534, 65534)
+            os.mkdir("aa.json", 0o555, dir_fd=incoming)
+            work(incoming)
+
+        try:
+            in_child(unprivileged)
+        finally:
+            os.close(incoming)
+
+    return run
+
+
+def passes(spool: Spool, number: int) -> list[ScanReport]:
+    scans = partial(spool.scan, lambda queries: [True] * len(queries), consumer="child", budget_s=1e9)
+    return [scans() for _ in range(number)]
+
+
+def test_an_entry_that_cannot_be_moved_stops_nothing_else(
+    root: Path, spool: Spool, stuck: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    def work(incoming: int) -> None:
+        first, *later = passes(spool, 3)
+        assert (first.accepted, first.rejected, first.deferred, first.backlog) == (2, 1, 1, 1)
+        for report in later:
+            assert (report.accepted, report.rejected, report.deferred, report.backlog) == (0, 0, 1, 1)
+        assert caplog.text.count("aa.json") == 1, "it is told once"
+
+    stuck(work)
+    assert files(root) == {
+        "incoming": {"aa.json"},
+        "accepted": {"a.json", "c.json"},
+        "rejected": {"b.json", "b.json.error"},
+    }
+
+
+def test_an_entry_that_could_not_be_moved_is_tried_again_when_it_has_changed(
+    root: Path, spool: Spool, stuck: Callable[..., None]
+) -> None:
+    def work(incoming: int) -> None:
+        sidecars: list[object] = []
+
+        class Sidecars:
+            def before(self, step: Step) -> None: ...
+
+            def after(self, step: Step) -> None:
+                sidecars.extend([step.params["file"]] if step.name == "WriteSidecar" else [])
+
+        with observed_by(Sidecars()):
+            passes(spool, 3)
+            assert sidecars == ["aa.json", "b.json"], "not at every pass"
+            os.chmod("aa.json", 0o755, dir_fd=incoming)
+            (report,) = passes(spool, 1)
+            assert (report.rejected, report.deferred, report.backlog) == (1, 0, 0)
+
+    stuck(work)
+    assert_in_order(root)
+
+
+def test_the_sidecar_that_a_dead_consumer_left_for_an_entry_that_stays_is_removed(
+    root: Path, spool: Spool, stuck: Callable[..., None]
+) -> None:
+    class Dies:
+        def before(self, step: Step) -> None:
+            if step.name == "Move":
+                raise OSError(errno.EIO, "failing disk")
+
+        def after(self, step: Step) -> None: ...
+
+    def work(incoming: int) -> None:
+        passes(spool, 1)
+        with observed_by(Dies()), pytest.raises(InfrastructureError):
+            passes(Spool(spool._root, Limits()), 1)
+        with spool._root.child("rejected") as rejected:
+            assert rejected.exists("aa.json.error")
+        passes(spool, 1)
+
+    stuck(work)
+    assert files(root)["rejected"] == {"b.json", "b.json.error"}
+
+
+def test_a_folder_that_lets_nothing_go_is_not_the_fault_of_what_is_in_it(
+    root: Path, spool: Spool, ledger: Ledger
+) -> None:
+    def work() -> None:
+        if os.geteuid() == 0:
+            os.setresuid(65534, 65534, 65534)
+        with pytest.raises(InfrastructureError, match="Permission denied"):
+            passes(spool, 1)
+
+    for good in ("a.json", "c.json"):
+        (root / "incoming" / good).rename(root / good)
+    (root / "rejected").chmod(0o777)
+    (root / ".ingest.lock").touch()
+    (root / ".ingest.lock").chmod(0o666)
+    (root / "incoming").chmod(0o555)
+    in_child(work)
+    (root / "incoming").chmod(0o777)
+    for good in ("a.json", "c.json"):
+        (root / good).rename(root / "incoming" / good)
+    assert_next_scan_converges(root, spool, ledger)
+
+
+def test_what_came_along_and_cannot_be_put_back_is_not_taken_for_stuck(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Directory.rename
+
+    def replace_then_rename(self: Directory, name: str, to: Directory, new_name: str) -> None:
+        if name == "b.json" and Path(to.path).name == "rejected":
+            publish(root, "b.json", envelope(3))
+        elif name == "b.json":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        rename(self, name, to, new_name)
+
+    for good in ("a.json", "c.json"):
+        (root / "incoming" / good).unlink()
+    monkeypatch.setattr(Directory, "rename", replace_then_rename)
+    with pytest.raises(InfrastructureError, match="Permission denied"):
+        scan(spool, ledger)
+    assert files(root)["rejected"] == {"b.json", "b.json.error"}
+
+
+def test_what_could_not_be_moved_is_forgotten_once_it_is_gone(
+    root: Path, spool: Spool, stuck: Callable[..., None]
+) -> None:
+    def work(incoming: int) -> None:
+        passes(spool, 1)
+        assert list(spool._stuck) == ["aa.json"]
+        os.rmdir("aa.json", dir_fd=incoming)
+        passes(spool, 1)
+        assert not spool._stuck
+
+    stuck(work)
+    assert_in_order(root)
 
 
 def test_signals_during_a_scan_disturb_nothing(root: Path, spool: Spool, ledger: Ledger) -> None:

@@ -47,6 +47,7 @@ class Intake:
         self._lock = FileLock(self._incoming, LOCK)
         self._locked = False
         self._in_order: DirectoryState | None = None  # see Quarantine.repair
+        self._stuck: dict[str, Identity] = {}  # see Quarantine.cannot_take
         self._wall = wall
         self._taken: dict[str, Identity] = {}  # observed, and not yet known to be on disk
         self.accepted = 0
@@ -61,9 +62,12 @@ class Intake:
             self._locked = self._lock.try_acquire()
             if not self._locked:
                 return True
-        quarantine = Quarantine(self._incoming, self._rejected)
+        quarantine = Quarantine(self._incoming, self._rejected, self._stuck)
         self._in_order = quarantine.repair(self._in_order, self._wall())
-        for name in sorted(filter(is_published, self._incoming.names())):
+        names = sorted(filter(is_published, self._incoming.names()))
+        for gone in self._stuck.keys() - set(names):
+            del self._stuck[gone]
+        for name in names:
             if enough():
                 return False
             with suppress(Unstable, FileNotFoundError):  # another time, or never
@@ -71,6 +75,8 @@ class Intake:
         return True
 
     def _take(self, name: str, observe: Callable[[Mapping[str, Any]], bool], quarantine: Quarantine) -> None:
+        if quarantine.is_stuck(name):
+            return
         with open_entry(self._incoming, name) as entry:
             if self._taken.get(name) == entry.identity:
                 return
@@ -101,7 +107,13 @@ class Intake:
         if not self._is_still(bad.name, bad.identity):
             quarantine.drop_sidecar(kept)
             return
-        self._incoming.rename(bad.name, self._rejected, kept)
+        try:
+            self._incoming.rename(bad.name, self._rejected, kept)
+        except OSError as error:
+            if not quarantine.cannot_take(bad, error):
+                raise
+            quarantine.drop_sidecar(kept)
+            return
         self._rejected.sync()
         self.rejected += 1
 

@@ -62,7 +62,7 @@ class Fate(StrEnum):
 
     MOVED = "moved"
     GONE = "gone"  # its producer removed it after it was read; what was read is committed
-    REPLACED = "replaced"  # the name leads to another file now, which stays for the next pass
+    REPLACED = "replaced"  # what the name leads to stays for the next pass: another file, or a stuck one
 
 
 class Admission:
@@ -97,6 +97,8 @@ class Admission:
         """``Open`` and ``Verify`` one file, and put the verdict into the open batch."""
         with action("Open", consumer=self._consumer, file=name) as step:
             try:
+                if self._quarantine.is_stuck(name):
+                    raise Unstable(f"{name!r} is left as it is until it changes")
                 entry = open_entry(self._incoming, name)
             except FileNotFoundError:  # its producer, or an operator, took it back
                 step.outcome = "gone"
@@ -185,7 +187,12 @@ class Admission:
         return fate
 
     def _reject(self, file: Rejection, kept: str) -> Fate:
-        fate = self._move(file.name, file.identity, self._rejected, (kept,))
+        try:
+            fate = self._move(file.name, file.identity, self._rejected, (kept,))
+        except OSError as error:
+            if not self._quarantine.cannot_take(file, error):
+                raise
+            fate = Fate.REPLACED
         if fate is Fate.MOVED:
             self.tally.rejected += 1
             return fate

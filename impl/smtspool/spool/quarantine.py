@@ -7,7 +7,10 @@ crash can only leave a sidecar whose file is still in ``incoming/``. The next ho
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -18,9 +21,14 @@ from smtspool.spool.state import DirectoryState
 
 __all__ = ["Quarantine", "Rejection"]
 
+log = logging.getLogger("smtspool")
+
 _SCHEMA = "smtspool-rejection-v1"
 _SIDECAR_BYTES = 1 << 16
 _MESSAGE_CHARACTERS = 2000
+# What a rename says of the entry, unless it is the folder's: it is a directory that is not ours to write to,
+# or a mount point.
+_IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +58,13 @@ class Rejection:
 class Quarantine:
     """``rejected/`` in the hands of the holder of the admission lock, for one scan."""
 
-    __slots__ = ("_incoming", "_leftovers", "_rejected")
+    __slots__ = ("_incoming", "_leftovers", "_rejected", "_stuck")
 
-    def __init__(self, incoming: Directory, rejected: Directory) -> None:
+    def __init__(self, incoming: Directory, rejected: Directory, stuck: dict[str, Identity]) -> None:
+        """``stuck`` is what earlier scans found that it cannot take; it outlives this one."""
         self._incoming = incoming
         self._rejected = rejected
+        self._stuck = stuck
         # A file in incoming/ -> the name that a leftover sidecar keeps for it in rejected/.
         self._leftovers: dict[str, str] = {}
 
@@ -126,8 +136,35 @@ class Quarantine:
                 return name
         raise FileExistsError(f"no free name for {rejection.name!r} in {self._rejected.path}")
 
+    def is_stuck(self, name: str) -> bool:
+        """Whether ``name`` is still the very entry that could not be moved, so that judging it is no use.
+
+        Raises ``FileNotFoundError`` if it is no more.
+        """
+        known = self._stuck.get(name)
+        if known is None or Identity.of(self._incoming.stat(name)) != known:
+            return False
+        self.forget(name)
+        return True
+
+    def cannot_take(self, rejection: Rejection, error: OSError) -> bool:
+        """Whether ``error`` refused the move for what the entry is: it is not the machine that failed.
+
+        Then it stays where it is, is *stuck* until it changes, and the log says so.
+        """
+        if error.errno not in _IMMOVABLE or not all(map(_may_change, (self._incoming, self._rejected))):
+            return False
+        if not self._waits(rejection.name, rejection.identity):
+            return False
+        self._stuck[rejection.name] = rejection.identity
+        log.warning(
+            "%r in %s is bad (%s) and cannot be moved away (%s): it stays until its owner or root removes it",
+            rejection.name, self._incoming.path, rejection.reason, error.strerror,
+        )  # fmt: skip
+        return True
+
     def forget(self, name: str) -> None:
-        """``name`` was judged anew and is good: a leftover sidecar of it will not be completed."""
+        """``name`` is good, or stays: a leftover sidecar of it will not be completed."""
         kept = self._leftovers.pop(name, None)
         if kept is not None:
             self.drop_sidecar(kept)
@@ -139,3 +176,7 @@ class Quarantine:
     def _discard(self, name: str) -> None:
         with suppress(FileNotFoundError, IsADirectoryError):  # an operator's doing, both
             self._rejected.unlink(name)
+
+
+def _may_change(folder: Directory) -> bool:
+    return os.access(".", os.W_OK | os.X_OK, dir_fd=folder.fd, effective_ids=True)

@@ -23,7 +23,7 @@ class ScanReport:
     outcome: Outcome
     accepted: int = 0  # stored, and moved or already taken away by its producer
     rejected: int = 0  # quarantined with a sidecar
-    deferred: int = 0  # unstable or replaced: left where they are for the next scan
+    deferred: int = 0  # unstable, replaced, or bad and immovable: left where they are for the next scan
     created: int = 0
     replayed: int = 0  # already stored under the same content
     bytes: int = 0  # of the accepted files

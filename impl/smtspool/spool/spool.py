@@ -14,7 +14,7 @@ from typing import Self
 
 from smtspool.actions import action
 from smtspool.errors import InfrastructureError, LockRefused
-from smtspool.files import Directory, FileLock
+from smtspool.files import Directory, FileLock, Identity
 from smtspool.query import Limits
 from smtspool.spool.admission import Admission, Commit, Folders, Tally
 from smtspool.spool.names import is_published
@@ -52,6 +52,7 @@ class Spool:
         self._busy_since: float | None = None  # by the clock of scan
         self._seen: DirectoryState | None = None  # incoming/, just before it was last listed to the end
         self._in_order: DirectoryState | None = None  # rejected/, see Quarantine.repair
+        self._stuck: dict[str, Identity] = {}  # in incoming/, see Quarantine.cannot_take
 
     @classmethod
     def open(
@@ -127,7 +128,7 @@ class Spool:
             ended: str | None = "failed"
             try:
                 with self._folders() as folders:
-                    quarantine = Quarantine(folders.incoming, folders.rejected)
+                    quarantine = Quarantine(folders.incoming, folders.rejected, self._stuck)
                     with action("List", consumer=consumer):
                         self._in_order = quarantine.repair(self._in_order, wall())
                         names = self._list(folders.incoming, wall())
@@ -163,6 +164,8 @@ class Spool:
         self._seen = DirectoryState.of(incoming)
         names = incoming.names()
         sweep(incoming, names, now)
+        for name in self._stuck.keys() - set(names):
+            del self._stuck[name]
         return sorted(filter(is_published, names))
 
     def _pass(
