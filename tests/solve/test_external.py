@@ -10,7 +10,10 @@ import pytest
 from smtspool.errors import ConfigError
 from smtspool.query import Query, Status, parse_smt2
 from smtspool.solve import EngineSpec, FailureKind, ForkServer, GenerationFailed, Op, Request, parse_engine
+from smtspool.solve.engines import EngineError
+from smtspool.solve.engines.external import External
 from tests.solve.tracks import descendants, eventually, gone, no_trace, soon
+from tests.spool.support import in_child
 
 FAKE = Path(__file__).with_name("fake_solver.py")
 (QUERY,) = parse_smt2("(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= (bvnot x) #xd5))(check-sat)")
@@ -104,6 +107,17 @@ def test_a_command_that_hangs_on_the_stack_is_replaced_too(file):
             assert (reply.status, reply.reason) == (Status.UNKNOWN, "timeout")
             assert reply.held_levels == (length if file and length > 3 else 0), "what ended holds nothing"
         generation.retire("end of test")
+
+
+def test_a_session_whose_command_was_ended_refuses_in_an_orderly_way():
+    def work() -> None:  # in a process of its own, since what ends a command ends all children
+        session = External(command("hang", file=False)).open(incremental=True)
+        assert session.check(50) == (Status.UNKNOWN, "timeout")
+        assert session.ended
+        with pytest.raises(EngineError, match="ended early: signal 9"):
+            session.push()
+
+    in_child(work)
 
 
 def test_a_file_has_what_is_on_the_stack_and_nothing_else():

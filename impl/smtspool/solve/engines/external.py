@@ -154,7 +154,7 @@ class InteractiveSession(TextSession):
 
     def run(self, commands: str) -> str:
         command = self._command
-        if not command.read():
+        if command.ended or not command.read():
             raise EngineError(f"the command ended early: {command.end()}")
         if command.printed:
             raise EngineError(f"text that nobody asked for: {bytes(command.printed[:_COMPLAINT])!r}")
