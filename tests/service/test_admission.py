@@ -1,9 +1,12 @@
-"""Admission by a service that may not: with `once` it waits for the owner of the spool, but not for ever."""
+"""Admission as a loop takes it: what is deferred; and by a service that may not admit, which waits for the
+owner of the spool, but not for ever."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from smtspool.service.admission import OWNER_PATIENCE_SECONDS, Admission
 from smtspool.service.desk import Desk
 from smtspool.service.loops import FINISHED
 from smtspool.service.telemetry import Telemetry
+from smtspool.spool import ScanReport, Spool
 from smtspool.store import Store
 from tests.service.support import PATIENCE_S, answers, equation, query, submit
 
@@ -112,3 +116,31 @@ def test_what_its_store_has_is_solved_whatever_the_spool_has(
     with Service(campaign, SETTINGS, once=True, admits=False) as service:
         assert service.join(PATIENCE_S)
     assert answers(campaign) == {query(1).id: "sat"}
+
+
+@pytest.mark.parametrize(("once", "pauses"), [(False, [0.05, 0.1, 0.2, 0.4, 0.5, 0.5]), (True, [0.05] * 6)])
+def test_what_is_deferred_again_and_again_is_looked_at_less_often(
+    campaign: Campaign, desk: Desk, monkeypatch: pytest.MonkeyPatch, once: bool, pauses: list[float]
+) -> None:
+    scan, waited = Spool.scan, list[float]()
+
+    def stuck(self: Spool, *arguments: Any, **named: Any) -> ScanReport:
+        return replace(scan(self, *arguments, **named), deferred=1, backlog=1)
+
+    monkeypatch.setattr(Spool, "scan", stuck)
+    monkeypatch.setattr(Spool, "wait", lambda self, timeout_s, stop: waited.append(timeout_s))
+    with closing(
+        Admission(
+            campaign,
+            replace(SETTINGS, poll_seconds=0.5),
+            desk,
+            Telemetry(),
+            consumer="owner",
+            admits=True,
+            once=once,
+            open_store=lambda: Store.open(campaign.store),
+            admitted=lambda: None,
+        )
+    ) as admission:
+        assert [admission.step() for _ in pauses] == [0] * len(pauses)
+    assert waited == pauses

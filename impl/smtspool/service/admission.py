@@ -94,10 +94,18 @@ class Admission:
         if self._once and self._is_last(report):
             return self._end()
         if report.deferred:
-            return BUSY_PAUSE_SECONDS
-        if report.outcome is Outcome.IDLE:
+            self._spool.wait(self._patience(), self._desk.draining)
+        elif report.outcome is Outcome.IDLE:
             self._spool.wait(self._settings.poll_seconds, self._desk.draining)
         return 0
+
+    def _patience(self) -> float:
+        """Seconds until what was deferred is looked at again, if nothing new comes before that: a file may
+        change for hours, or be one that nobody here can move."""
+        if self._once:
+            return BUSY_PAUSE_SECONDS
+        grown = BUSY_PAUSE_SECONDS * 2.0 ** min(self._unstable_passes - 1, 20)
+        return min(grown, max(BUSY_PAUSE_SECONDS, self._settings.poll_seconds))
 
     def _follow(self, spool: Spool) -> float | None:
         """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it, or gets no
@@ -129,6 +137,8 @@ class Admission:
 
     def _is_last(self, report: ScanReport) -> bool:
         if self._unstable_passes >= UNSTABLE_PASSES:
-            log.warning("%d spool files keep changing and are left in incoming/", report.deferred)
+            log.warning(
+                "%d spool files keep changing, or cannot be moved, and are left in incoming/", report.deferred
+            )
             return True
         return report.backlog == 0
