@@ -102,10 +102,9 @@ def test_definitions_asserted_again_count_each_time() -> None:
         return query
 
     text = asked(0).size
-    counted = length + 1  # of the question itself
-    asked(20, replicated=counted + 20 * length)
-    asked(20, replicated_text=text * 21)
-    for limits in ({"replicated": counted + 20 * length - 1}, {"replicated_text": text * 20}):
+    asked(20, replicated=20 * length)
+    asked(20, replicated_text=text * 20)
+    for limits in ({"replicated": 20 * length - 1}, {"replicated_text": text * 19}):
         with pytest.raises(AdmissionError, match="replicated") as caught:
             asked(20, **limits)
         assert caught.value.reason is Reason.TOO_LARGE

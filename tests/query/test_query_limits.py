@@ -61,7 +61,7 @@ SCRIPTS: dict[str, tuple[int, Callable[[int], str]]] = {
     "declarations": (7, lambda n: "".join(f"(declare-const b{at} Bool)" for at in range(n)) + CHECK),
     "assertions": (7, lambda n: "(assert true)" * n + CHECK),
     "queries": (7, lambda n: CHECK * n),
-    "replicated": (7, lambda n: "(declare-const p Bool)" + CHECK + "(assert p)" * (n - 4) + CHECK),
+    "replicated": (7, lambda n: "(declare-const p Bool)" + CHECK + "(assert p)" * (n - 3) + CHECK),
     "replicated_text": (30, lambda n: f"(declare-const {'a' * (n - 26)} Bool){CHECK}"),
     "expansion": (8, lambda n: f"(define-sort S () Bool){shortened(-(-n // len('Bool')))}{CHECK}"),
     "written": (30, lambda n: "(declare-const p Bool)" + "(assert p)" * (n - 23) + CHECK),

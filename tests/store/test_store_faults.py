@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
-from smtspool.query import Status
-from smtspool.store import Fault, Store, database
+from smtspool.query import Query, Status
+from smtspool.store import Fault, Order, Patience, Store, database, leases
 from smtspool.store.database import Database
+from smtspool.store.queue import UNREAD_SECONDS
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, in_child, query
 
 INDEX = "index.sqlite3"
@@ -278,15 +280,42 @@ def test_a_rotten_proof_is_not_reused(directory: Path) -> None:
         assert lease.query == query(7, name="b") and lease.reuse is None
 
 
-def test_leases_whose_texts_cannot_be_read_are_given_back(store: Store, directory: Path) -> None:
+def test_leases_whose_texts_cannot_be_read_expire_soon(store: Store, directory: Path, clock: Clock) -> None:
     store.ingest([query(1), query(2)])
     with raw(directory) as other:
         other.execute("ALTER TABLE texts RENAME TO gone")
         with pytest.raises(sqlite3.OperationalError, match="texts"):
             store.claim("w", LEASE_S, 2)
-        assert (store.counts().pending, store.counts().leased) == (2, 0)
         other.execute("ALTER TABLE gone RENAME TO texts")
-    assert [lease.attempts for lease in store.claim("w", LEASE_S, 2)] == [1, 1]
+    assert store.claim("w", LEASE_S, 2) == []
+    clock.advance(UNREAD_SECONDS)
+    assert [lease.attempts for lease in store.claim("w", LEASE_S, 2)] == [2, 2]
+
+
+def test_a_query_that_can_never_be_read_holds_up_nobody_and_is_given_up(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = leases.query_of
+
+    def too_large(number: int, columns: Any) -> Query:
+        if number == 1:
+            raise MemoryError
+        return read(number, columns)
+
+    monkeypatch.setattr(leases, "query_of", too_large)
+    store.ingest([query(number) for number in range(1, 5)])
+    answered, refused = 0, 0
+    while store.counts().open:
+        try:
+            taken = store.claim("w", LEASE_S, 1, Order.FIFO)
+        except MemoryError:
+            refused += 1
+            continue
+        answered += sum(store.complete([(lease, UNSAT) for lease in taken]))
+        if answered == 3:
+            clock.advance(UNREAD_SECONDS)
+    assert (answered, refused) == (3, Patience().attempts)
+    assert store.counts().error == 1
 
 
 def test_a_read_that_fails_is_told_even_when_the_leases_cannot_be_given_back(
@@ -297,8 +326,8 @@ def test_a_read_that_fails_is_told_even_when_the_leases_cannot_be_given_back(
         with raw(directory) as other:
             other.execute("ALTER TABLE texts RENAME TO gone")
             other.execute(
-                "CREATE TRIGGER no_way_back BEFORE UPDATE OF attempts ON queries "
-                "WHEN NEW.attempts < OLD.attempts BEGIN SELECT RAISE(ABORT, 'no way back'); END"
+                "CREATE TRIGGER no_way_back BEFORE UPDATE OF deadline ON queries "
+                "WHEN NEW.deadline < OLD.deadline BEGIN SELECT RAISE(ABORT, 'no way back'); END"
             )
             with pytest.raises(sqlite3.OperationalError, match="texts"):
                 store.claim("w", LEASE_S, 1)

@@ -265,6 +265,12 @@ def test_the_next_leader_inherits_what_was_lent(store: Store) -> None:
     assert first_by_priority(store).id == twins(2)[1].id
 
 
+def test_the_next_leader_is_as_urgent_as_those_that_wait_and_no_more(store: Store) -> None:
+    store.ingest([query(7, name="x", priority=9.0), query(7, name="y"), query(8, priority=5.0)])
+    store.complete([(lease, TIMEOUT) for lease in store.claim("w", LEASE_S, 1, Order.PRIORITY)])
+    assert first_by_priority(store).id == query(8).id
+
+
 def test_a_query_that_is_retried_lends_its_priority_to_the_one_that_leads_now(store: Store) -> None:
     urgent, patient = query(7, name="y", priority=9.0), query(7, name="x")
     store.ingest([urgent])

@@ -49,8 +49,8 @@ class Assembler:
         self._scopes = 0  # open
         self._marks: list[tuple[int, int, int, int]] = []  # scopes opened at once; what stood below them
         self._written = 0
-        self._replicated = 0
-        self._replicated_text = 0
+        self._asked = [0, 0]  # declarations and assertions of all queries, and characters of their texts
+        self._needed = [0, 0]  # declarations that assertions were the first to need, likewise
 
     def declare(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """One command of the ``declare-`` or ``define-`` kind."""
@@ -149,7 +149,7 @@ class Assembler:
         declarations = tuple([declaration.text for declaration in self._declared.values()])
         *prefix, target = [assertion.level.assertion for assertion in self._assertions]
         size = sum(map(len, declarations)) + sum(map(len, prefix)) + len(target)
-        self._replicate(len(self._declared) + len(self._assertions), size)
+        self._replicate(self._asked, len(self._declared) + len(self._assertions), size)
         query = Query(
             logic=self._logic,
             symbols=symbols,
@@ -200,21 +200,21 @@ class Assembler:
         needs = () if self._emitted.issuperset(term.names) else self._needs(term)
         if needs:
             self._emitted.update([need.names[0] for need in needs])
-            self._replicate(len(needs), sum([len(need.text) for need in needs]))
+            self._replicate(self._needed, len(needs), sum([len(need.text) for need in needs]))
         numbered = len(self._numbers)
         node = self._node(needs, term)
         for name in node.names:
             self._numbers.setdefault(name, f"${len(self._numbers)}")
         self._assertions.append(Assertion(needs, node.level, node.form, numbered))
 
-    def _replicate(self, count: int, characters: int) -> None:
+    def _replicate(self, total: list[int], count: int, characters: int) -> None:
         """What one text declares or asserts once may be worked through again and again."""
         limits = self._limits
-        self._replicated += count
-        self._replicated_text += characters
-        if self._replicated > limits.replicated or self._replicated_text > limits.replicated_text:
-            limits.hold("replicated", self._replicated)
-            limits.hold("replicated_text", self._replicated_text)
+        total[0] += count
+        total[1] += characters
+        if total[0] > limits.replicated or total[1] > limits.replicated_text:
+            limits.hold("replicated", total[0])
+            limits.hold("replicated_text", total[1])
 
     def _node(self, needs: Sequence[Declaration], term: Term) -> Node:
         """Level and form follow from the key of the level below, which stands for everything there."""

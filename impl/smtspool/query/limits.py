@@ -29,7 +29,7 @@ class Limits:
     assertions: int = 100_001  # active at one check-sat: prefix and target
     queries: int = 10_000  # check-sat commands of one script
     written: int = 64 * MIB  # characters of all declarations and assertions of one script or envelope
-    # Summed over the queries of one script, and over its assertions with what each is the first to need:
+    # Summed over the queries of one script, and once more over what its assertions are the first to need:
     replicated: int = 4_000_000  # declarations and assertions
     replicated_text: int = 1 << 30  # characters of their texts
     expansion: int = 32 * MIB  # characters that the sort abbreviations of one script stand for

@@ -26,9 +26,9 @@ BUSY_PAUSE_SECONDS = 0.05
 UNSTABLE_PASSES = 20
 # With `once`, who does not admit looks this often whether there is still something to wait for...
 FOLLOWER_LOOK_SECONDS = 1.0
-# ...and waits this long for an owner that gets no further: it may have ended, or wait for its disk. A healthy
-# one settles a batch within that; after it only the follower's help with what is admitted later is lost.
-OWNER_PATIENCE_SECONDS = 10.0
+# ...and waits this long for an owner that gets no further: it may have ended, or wait for its disk. To read
+# the largest file takes half as long; after it only the follower's help with what comes later is lost.
+OWNER_PATIENCE_SECONDS = 60.0
 
 
 class Admission:
@@ -93,6 +93,8 @@ class Admission:
         self._unstable_passes = self._unstable_passes + 1 if report.deferred else 0
         if self._once and self._is_last(report):
             return self._end()
+        if report.deferred and self._once:
+            return BUSY_PAUSE_SECONDS
         if report.deferred:
             self._spool.wait(self._patience(), self._desk.draining)
         elif report.outcome is Outcome.IDLE:
@@ -102,8 +104,6 @@ class Admission:
     def _patience(self) -> float:
         """Seconds until what was deferred is looked at again, if nothing new comes before that: a file may
         change for hours, or be one that nobody here can move."""
-        if self._once:
-            return BUSY_PAUSE_SECONDS
         grown = BUSY_PAUSE_SECONDS * 2.0 ** min(self._unstable_passes - 1, 20)
         return min(grown, max(BUSY_PAUSE_SECONDS, self._settings.poll_seconds))
 

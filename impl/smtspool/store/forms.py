@@ -108,7 +108,7 @@ def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> 
             )
             _drain(db, now, form)
         elif row.leader == number:
-            _promote(db, form, number)
+            _promote(db, form)
     elif row.state is FormState.ANSWERED:
         if answer.disagreement or (answer.status.definite and answer.status is not row.status):
             quarantine(db, now, form)
@@ -193,8 +193,8 @@ def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) 
         record(db, now, number, answer)
 
 
-def _promote(db: Database, form: int, former: int) -> None:
-    """Let the oldest that waits lead. The former leader had the priorities of all that wait: it gets that."""
+def _promote(db: Database, form: int) -> None:
+    """Let the oldest that waits lead, with the priority of the most urgent one."""
     found = db.connection.execute(
         "SELECT number FROM queries INDEXED BY waiting_form "
         "WHERE state = 'waiting' AND form = ? ORDER BY number LIMIT 1",
@@ -204,9 +204,10 @@ def _promote(db: Database, form: int, former: int) -> None:
     if leader is not None:
         _move(db, leader, "pending")
         db.connection.execute(
-            "UPDATE queries SET priority = max(priority, (SELECT priority FROM queries WHERE number = ?)) "
-            "WHERE number = ?",
-            (former, leader),
+            "UPDATE queries SET priority = max(priority, ifnull((SELECT max(priority) FROM (SELECT priority "
+            "FROM queries INDEXED BY waiting_form WHERE state = 'waiting' AND form = ? "
+            "ORDER BY number LIMIT ?)), priority)) WHERE number = ?",
+            (form, DRAIN_CHUNK, leader),
         )
     db.connection.execute("UPDATE forms SET leader = ? WHERE number = ?", (leader, form))
 

@@ -28,15 +28,16 @@ MAX_FAILURE_CHARS = 4096
 # Stored bytes of what is handed out at once: a killed service would be handed the same again.
 PASS_BYTES = 64 * 1024 * 1024
 
-# What never failed waits for nothing, and what failed never longer than the longest delay: a date beyond
-# either was written before the clock was set back.
 _DUE = (
     "SELECT p.result, p.due, p.failures, r.query, length(r.body) "
     "+ (SELECT total(length(body)) FROM texts WHERE query = r.query) "
     "+ (SELECT total(length(body)) FROM witnesses WHERE query = r.query) "
     "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
-    "WHERE p.state = 'due' AND (p.failures = 0 OR p.due <= ?1 OR p.due > ?1 + ?2) ORDER BY p.due LIMIT ?3"
+    "WHERE p.state = 'due' AND {} ORDER BY p.due LIMIT :limit"
 )
+# In this order. What never failed waits for nothing, and what failed never longer than the longest delay: a
+# date beyond either was written before the clock was set back.
+_WHEN = ("p.due <= :now", "p.due > :now AND (p.failures = 0 OR p.due > :now + :max_s)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publica
     found: list[Publication] = []
     damaged: list[tuple[int, Damaged]] = []
     with db.read() as connection:
-        rows = connection.execute(_DUE, (db.now(), backoff.max_s, limit)).fetchall()
+        asked = {"now": db.now(), "max_s": backoff.max_s, "limit": limit}
+        tried = (connection.execute(_DUE.format(when), asked).fetchall() for when in _WHEN)
+        rows = next(filter(None, tried), [])
         sizes = accumulate(size for *_, size in rows)
         fitting = max(1, sum(size <= PASS_BYTES for size in sizes))
         for number, since, failures, query, _ in rows[:fitting]:

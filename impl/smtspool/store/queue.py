@@ -29,6 +29,8 @@ MAX_LEASE_SECONDS = 7 * 24 * 3600.0
 MAX_FAILURE_CHARS = 4096
 # So many attempts without an answer, and a query is claimed alone from then on.
 SUSPECT_ATTEMPTS = 3
+# Until a query that was claimed and could not be read is pending again.
+UNREAD_SECONDS = 10.0
 # Expired leases put back by one claim; more would make its transaction long.
 EXPIRED_CHUNK = 1000
 # The newest extensions of the last prefix that affinity looks at; up its path it looks for a whole claim.
@@ -92,9 +94,18 @@ def claim(
     except BaseException:
         # Nobody will ever hear of these leases. The first failure is the one to tell.
         with suppress(Exception):
-            release(db, held.values())
+            _expire_soon(db, held.values())
         raise
     return [one for one in read if isinstance(one, Lease)]
+
+
+def _expire_soon(db: Database, leases: Iterable[Held]) -> None:
+    """An attempt of each that came to nothing; soon, but not now: what can never be read holds up nobody."""
+    with db.write() as now:
+        db.connection.executemany(
+            f"UPDATE queries SET deadline = min(deadline, ?) WHERE {_HELD}",
+            ((now + UNREAD_SECONDS, one.number, one.owner, one.token, now) for one in leases),
+        )
 
 
 def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
@@ -231,7 +242,7 @@ def fail(
         return True
 
 
-def release(db: Database, leases: Iterable[Held | Lease]) -> int:
+def release(db: Database, leases: Iterable[Lease]) -> int:
     """Give queries back untouched: the attempt does not count. Returns how many were still held."""
     with db.write() as now:
         held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING) is not None]
