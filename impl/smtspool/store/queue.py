@@ -117,19 +117,25 @@ def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
 
 
 def _apart(db: Database, numbers: list[int]) -> list[int]:
-    """One suspect alone if it is its turn, otherwise those that are none.
+    """Those that are no suspects, or one suspect alone: if there is nobody else, or if one was first in order
+    and was passed over by the claim before.
 
     A lease that ends without a word counts as an attempt of every query in its batch, though at most one
-    of them was the cause. Leased alone, a query answers for its own further attempts only.
+    of them was the cause. Leased alone, a query answers for its own further attempts only. Where services die
+    again and again the others come first, for each dies with what it claimed; but not for ever.
     """
     rows = db.connection.execute(
         "SELECT number FROM queries WHERE number IN (SELECT value FROM json_each(?)) AND attempts >= ?",
         (json.dumps(numbers), SUSPECT_ATTEMPTS),
     )
     suspects = {number for (number,) in rows}
-    if suspects.intersection(numbers[:1]):
+    others = [number for number in numbers if number not in suspects]
+    first = not suspects.isdisjoint(numbers[:1])
+    if not others or (first and db.suspect_waits):
+        db.suspect_waits = False
         return numbers[:1]
-    return [number for number in numbers if number not in suspects]
+    db.suspect_waits = first
+    return others
 
 
 def _row(affinity: str) -> int:
