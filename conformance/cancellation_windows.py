@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance.cancellation import MODULE
-from conformance.engine.trace import Recorded, TraceError, Verdict, validate
+from conformance.engine.trace import TRACES, Recorded, TraceError, Verdict, validate
 from conformance.engine.values import Function, Value, function
 
 __all__ = ["ACTIONS", "Checked", "Window", "check", "only_solving", "windows"]
@@ -33,7 +33,6 @@ ACTIONS = frozenset({
 SOLVING = frozenset({"solver", "race", "portfolio"})
 ALL, CLOSER, SPARE = "all", "k", "spare"
 _REPLIES = frozenset({"sat", "unsat", "unknown"})
-_BATCH = 250  # windows in one run of TLC
 Steps = tuple[Function, ...]
 
 
@@ -278,8 +277,8 @@ def check(lines: Sequence[Recorded], *, known: set[Steps] | None = None) -> Chec
     seen = known if known is not None else set[Steps]()
     fresh = [kind for kind in kinds if kind not in seen]
     fresh.sort(key=len)
-    for start in range(0, len(fresh), _BATCH):
-        batch = fresh[start : start + _BATCH]
+    for start in range(0, len(fresh), TRACES):
+        batch = fresh[start : start + TRACES]
         for kind, verdict in zip(batch, _validate(batch), strict=True):
             if not verdict.accepted:
                 return Checked(len(lines), count, len(kinds), _explain(kinds[kind], kind, verdict))

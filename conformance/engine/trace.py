@@ -21,9 +21,9 @@ from typing import Any
 from .tlc import Outcome, Tlc
 from .values import Function, Value, function, parse, show
 
-__all__ = ["Recorded", "Trace", "TraceError", "Verdict", "needs", "read", "validate"]
+__all__ = ["TRACES", "Recorded", "Trace", "TraceError", "Verdict", "needs", "read", "validate"]
 
-_TRACES = 200  # in one run
+TRACES = 200  # in one run: TLC keeps the text, the tree and the value of all
 _MEMBERS = {"sequence", "pid", "thread", "clock", "action", "params", "outcome"}
 
 
@@ -141,7 +141,7 @@ def validate(
     ``module`` defines ``TraceSpec`` and ``Told``, which prints <<"explained", trace, lines, at, enabled>>
     whenever more of a trace is explained. ``timeout_s`` is for each run.
     """
-    parts = [traces[first : first + _TRACES] for first in range(0, len(traces), _TRACES)]
+    parts = [traces[first : first + TRACES] for first in range(0, len(traces), TRACES)]
     return [verdict for part in parts for verdict in _validate(module, part, constants, timeout_s)]
 
 

@@ -4,7 +4,7 @@ owner of the spool, but not for ever."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +19,9 @@ from smtspool.service.telemetry import Telemetry
 from smtspool.spool import ScanReport, Spool
 from smtspool.store import Store
 from tests.service.support import PATIENCE_S, answers, equation, query, submit
+from tests.store.support import Clock
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -40,24 +34,27 @@ def desk() -> Desk:
     return Desk()
 
 
+def admission(
+    campaign: Campaign, desk: Desk, settings: Settings = SETTINGS, **how: Any
+) -> AbstractContextManager[Admission]:
+    opened = Admission(
+        campaign,
+        settings,
+        desk,
+        Telemetry(),
+        consumer="test",
+        open_store=lambda: Store.open(campaign.store),
+        admitted=lambda: None,
+        **how,
+    )
+    return closing(opened)
+
+
 @pytest.fixture
 def follower(campaign: Campaign, desk: Desk, clock: Clock) -> Iterator[Callable[[], float | None]]:
     """The step of a service that does not admit."""
-    with closing(
-        Admission(
-            campaign,
-            SETTINGS,
-            desk,
-            Telemetry(),
-            consumer="follower",
-            admits=False,
-            once=True,
-            open_store=lambda: Store.open(campaign.store),
-            admitted=lambda: None,
-            clock=clock,
-        )
-    ) as admission:
-        yield admission.step
+    with admission(campaign, desk, clock=clock, admits=False, once=True) as admits_not:
+        yield admits_not.step
 
 
 def take(campaign: Campaign, name: str) -> None:
@@ -87,7 +84,7 @@ def test_it_ends_when_nobody_takes_what_is_left(
     caplog.set_level("INFO")
     submit(campaign, a=equation(1))
     follower()
-    clock.now += OWNER_PATIENCE_SECONDS
+    clock.advance(OWNER_PATIENCE_SECONDS)
     submit(campaign, late=equation(2))
     assert follower() is FINISHED
     assert desk.admitted_all.is_set()
@@ -100,10 +97,10 @@ def test_it_waits_as_long_as_the_owner_gets_on(
     submit(campaign, a=equation(1), b=equation(2), c=equation(3))
     follower()
     for name in ("a.smt2", "b.smt2"):
-        clock.now += OWNER_PATIENCE_SECONDS - 1
+        clock.advance(OWNER_PATIENCE_SECONDS - 1)
         take(campaign, name)
         assert follower() == SETTINGS.poll_seconds
-    clock.now += OWNER_PATIENCE_SECONDS
+    clock.advance(OWNER_PATIENCE_SECONDS)
     assert follower() is FINISHED
 
 
@@ -137,18 +134,7 @@ def test_what_is_deferred_again_and_again_is_looked_at_less_often(
 
     monkeypatch.setattr(Spool, "scan", stuck)
     monkeypatch.setattr(Spool, "wait", lambda self, timeout_s, stop: waited.append(timeout_s))
-    with closing(
-        Admission(
-            campaign,
-            replace(SETTINGS, poll_seconds=0.5),
-            desk,
-            Telemetry(),
-            consumer="owner",
-            admits=True,
-            once=once,
-            open_store=lambda: Store.open(campaign.store),
-            admitted=lambda: None,
-        )
-    ) as admission:
-        assert [admission.step() for _ in pauses] == pauses
+    settings = replace(SETTINGS, poll_seconds=0.5)
+    with admission(campaign, desk, settings, admits=True, once=once) as owner:
+        assert [owner.step() for _ in pauses] == pauses
     assert waited == waits

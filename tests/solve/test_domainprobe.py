@@ -216,7 +216,7 @@ def test_a_probe_too_large_to_be_sent_decides_nothing(solves: bool, end: ProbeEn
     with (
         ScriptedServer("bitwuzla", "sat", limits=large if solves else small) as bitwuzla,
         ScriptedServer("z3", "sat", limits=small if solves else large) as z3,
-        Portfolio([bitwuzla, z3], policy=HedgePolicy(Hedge.FIXED)) as portfolio,  # type: ignore[list-item]
+        Portfolio([bitwuzla, z3], policy=HedgePolicy(Hedge.FIXED)) as portfolio,
     ):
         probe = portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=30)
     assert (probe.end, probe.answer) == (end, None)

@@ -60,7 +60,7 @@ def test_a_race_goes_on_without_an_engine_that_cannot_be_held() -> None:
         no_trace(),
         ForkServer(BITWUZLA) as server,
         ScriptedServer("z3", "unsat") as other,
-        Portfolio([server, other], policy=HedgePolicy(Hedge.FIXED)) as portfolio,  # type: ignore[list-item]
+        Portfolio([server, other], policy=HedgePolicy(Hedge.FIXED)) as portfolio,
     ):
         server.spawn(soon()).retire("its spare stays")
         portfolio._lanes["z3"].solve(QUERY, attempt_id="warm", deadline=soon())

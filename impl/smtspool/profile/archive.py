@@ -13,7 +13,7 @@ from smtspool.files import Directory, is_temporary, read_stable, write_durable
 from smtspool.profile.artifact import MAX_ARTIFACT_BYTES, Artifact
 from smtspool.profile.candidate import Candidate, Generation, materialise
 from smtspool.profile.runtime import MAX_RUNTIME_BYTES, parse_runtime
-from smtspool.profile.state import MAX_STATE_BYTES, damage
+from smtspool.profile.state import MAX_STATE_BYTES, damage, label_of
 
 __all__ = ["RUNTIME", "STATE", "Archive"]
 
@@ -33,11 +33,14 @@ class Archive:
         """The checkpoint file; ``OSError``, ``AdmissionError`` or ``Unstable`` as :func:`read_stable`."""
         return read_stable(self._directory, STATE, MAX_STATE_BYTES)[0]
 
-    def verify_state(self) -> None:
-        """Whether any record of the checkpoint is damaged; raises as :meth:`read_state` if one is."""
-        doubts = damage(self.read_state())
+    def verify_state(self) -> str:
+        """The artifact that the checkpoint says was current, "" for none; raises as :meth:`read_state` if any
+        record of it is damaged."""
+        data = self.read_state()
+        doubts = damage(data)
         if doubts:
             raise AdmissionError(Reason.SCHEMA, "; ".join(doubts))
+        return label_of(data)
 
     def write_state(self, data: bytes) -> None:
         write_durable(self._directory, STATE, data)

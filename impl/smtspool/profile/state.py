@@ -14,10 +14,11 @@ from smtspool.profile.policy import Policy
 from smtspool.profile.record import FEEDBACK, PROFILES, ProfileRow, Record, is_context
 from smtspool.profile.strict import load
 
-__all__ = ["MAX_STATE_BYTES", "State", "damage", "encode_state", "parse_state"]
+__all__ = ["MAX_STATE_BYTES", "State", "damage", "encode_state", "label_of", "parse_state"]
 
 MAX_STATE_BYTES = 16 << 20
 _SCHEMA = "symcc-online-value-profile-state-v1"
+_LABEL = "current_artifact_sha256"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def encode_state(
             "window": window,
             "policy": policy.to_json(),
             "records_complete": not dropped,
-            "current_artifact_sha256": label,
+            _LABEL: label,
             **kept.to_json(),
         }
         head = json.dumps(members, separators=(",", ":"), sort_keys=True)
@@ -74,7 +75,7 @@ def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
         doubts.append("it was written with another window")
     if "policy" in document and Policy.of(document["policy"]) != policy:
         doubts.append("it was written under another policy")
-    label = document.get("current_artifact_sha256")
+    label = document.get(_LABEL)
     if label != "" and not is_context(label):
         doubts.append("it does not say which artifact was current")
         label = ""
@@ -85,6 +86,11 @@ def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
 def damage(data: bytes) -> tuple[str, ...]:
     """What is wrong with a checkpoint whatever is asked of it today. Raises ``AdmissionError``."""
     return _records(_load(data), MAX_RECORDS)[1]
+
+
+def label_of(data: bytes) -> str:
+    """The artifact that a checkpoint says was current, "" for none. Raises ``AdmissionError``."""
+    return str(_load(data).get(_LABEL) or "")
 
 
 def _load(data: bytes) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,6 @@ __all__ = ["Domain", "ProfileReport", "profile_report", "verify_profile"]
 
 _GENERATIONS = "generations"
 _NAMES = (_GENERATIONS, RUNTIME, STATE)
-_LABEL = "current_artifact_sha256"  # which artifact is current, in the checkpoint
 _UNSOUND = (OSError, AdmissionError, Unstable)
 
 
@@ -59,9 +57,12 @@ def verify_profile(campaign: Campaign) -> Iterator[tuple[str, str | None]]:
         expected = {name for name in _NAMES if directory.exists(name)}
         if RUNTIME in expected:
             expected |= {_GENERATIONS, STATE}
-        state_fault = _fault(archive.verify_state)
-        if state_fault is None and json.loads(archive.read_state()).get(_LABEL):
-            expected |= {_GENERATIONS, RUNTIME}
+        state_fault = None
+        try:
+            if archive.verify_state():
+                expected |= {_GENERATIONS, RUNTIME}
+        except _UNSOUND as error:
+            state_fault = str(error)
         if _GENERATIONS in expected:
             yield from _verify_artifacts(archive)
         if RUNTIME in expected:

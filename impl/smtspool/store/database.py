@@ -71,7 +71,7 @@ class Database:
             raise MisuseError("a child forked while a store was open cannot open one: use a new program")
         self.directory = directory
         self.confirm_unsat = confirm_unsat  # a rule of whoever opened it; other users may have another
-        self.suspect_waits = False  # see queue.claim
+        self.suspect_waits = False  # see queue._apart
         self.path = directory / INDEX_NAME
         self._clock = clock
         self.process = os.getpid()
