@@ -47,12 +47,17 @@ class SmtspoolError(Exception):
 
 
 class AdmissionError(SmtspoolError):
-    """Bad input. ``reason`` is its code, ``str()`` the sentence for people."""
+    """Bad input. ``reason`` is its code, ``str()`` the sentence for people.
 
-    def __init__(self, reason: Reason, message: str) -> None:
+    ``at`` is the token of the input at which it was noticed, the very object that the reader handed out, so
+    that who read the text can say where the token stands; None where no single token is to blame.
+    """
+
+    def __init__(self, reason: Reason, message: str, *, at: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.at = at
 
 
 class InfrastructureError(SmtspoolError):

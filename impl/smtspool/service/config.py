@@ -27,7 +27,7 @@ UINT64 = (1 << 64) - 1
 # Longer whole numbers are in no setting's range, may be no float, and may be too long to be printed.
 MAX_BITS = 1000
 # Read by the test suite, not settings of the service.
-NOT_SETTINGS = frozenset({"SMTSPOOL_CORPUS", "SMTSPOOL_MOUNTS"})
+NOT_SETTINGS = frozenset({"SMTSPOOL_CLIENTS", "SMTSPOOL_CORPUS", "SMTSPOOL_MOUNTS"})
 
 
 def setting(
