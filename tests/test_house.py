@@ -10,8 +10,10 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from typing import cast
 
 import pytest
+import typer
 
 from smtspool import cli, errors
 from smtspool.query import Status
@@ -20,12 +22,14 @@ ROOT = Path(__file__).parent.parent
 CODE = ROOT / "impl" / "smtspool"
 FILES = sorted(CODE.rglob("*.py"))
 LONGEST_FILE = 400
+LONGEST_LINE_OF_HELP = 60  # so that a list of commands fits a terminal
 
 # Which folders, or single modules, each of them may import.
 FOLDERS = {"actions", "errors", "files", "query", "spool", "store", "solve", "profile", "cluster", "sample"}
 MAY_IMPORT: dict[str, set[str]] = {
     "actions": set(),
     "errors": set(),
+    "lazily": set(),
     "files": {"actions", "errors"},
     "query": {"actions", "errors"},
     "spool": {"actions", "errors", "files", "query"},
@@ -76,7 +80,7 @@ def test_a_folder_imports_only_what_it_may(path: Path) -> None:
     if part == "__init__":
         return
     for target, *_ in imports(path):
-        assert target in MAY_IMPORT[part] | {part, "__version__"}, f"{part} imports {target}"
+        assert target in MAY_IMPORT[part] | {part, "__version__", "lazily"}, f"{part} imports {target}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
@@ -119,6 +123,27 @@ def test_what_a_folder_exports_exists(path: Path) -> None:
         assert hasattr(module, name)
 
 
+def test_what_a_package_imports_on_demand_is_what_it_shows_to_readers() -> None:
+    for path in (path for path in FILES if path.name == "__init__.py"):
+        module = import_module(".".join(path.parent.relative_to(CODE.parent).parts))
+        for block in tree_of(path).body:
+            if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+                shown = [name.name for node in block.body for name in cast(ast.ImportFrom, node).names]
+                assert sorted(shown) == dir(module) == sorted(set(module.__all__) - {"__version__"}), path
+
+
+def test_every_command_stands_in_the_module_that_the_table_names() -> None:
+    for module, line in cli.COMMANDS.values():
+        import_module(f"smtspool.cli.{module}")
+        assert line.endswith(".") and len(line) <= LONGEST_LINE_OF_HELP
+    commands = typer.main.get_group(cli.app).commands
+    assert list(commands) == list(cli.COMMANDS)
+    for name, (module, _) in cli.COMMANDS.items():
+        functions = (commands[name], *getattr(commands[name], "commands", {}).values())
+        homes = {one.callback.__module__ for one in functions if one.callback}
+        assert f"smtspool.cli.{module}" in homes, f"{name} is in {homes}"
+
+
 def test_every_reason_and_status_is_documented() -> None:
     documents = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     for value in (*errors.Reason, *Status):
@@ -127,8 +152,7 @@ def test_every_reason_and_status_is_documented() -> None:
 
 def test_commands_of_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text()
-    commands = {one.callback.__name__ for one in cli.app.registered_commands if one.callback}
-    assert set(re.findall(r"^\$ smtspool (\w+)", readme, re.MULTILINE)) <= commands
+    assert set(re.findall(r"^\$ smtspool (\w+)", readme, re.MULTILINE)) <= set(cli.COMMANDS)
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`?make (\w+)", readme)) <= targets
     assert {"run", "test", "quick", "bench", "lint", "clean"} <= targets

@@ -16,17 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from smtspool.lazily import exports
+
 if TYPE_CHECKING:
-    from smtspool.service import Campaign, Service, Settings, check
+    from .service import Campaign, Service, Settings, check
 
 __version__ = "0.1.0"
 __all__ = ["Campaign", "Service", "Settings", "__version__", "check"]
 
-
-def __getattr__(name: str) -> object:
-    # On demand: helper processes import this package too, and need none of the service.
-    if name in __all__:
-        from smtspool import service
-
-        return getattr(service, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__ = exports(__name__, {"service": ("Campaign", "Service", "Settings", "check")})

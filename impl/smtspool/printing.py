@@ -1,4 +1,7 @@
-"""What commands print: JSON lines for machines, words and tables for people."""
+"""What commands print: JSON lines for machines, words and tables for people.
+
+What draws on a terminal is imported where it is drawn: it takes longer than a small query.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import track
-from rich.table import Table
 
 from smtspool.query import Query, definitions
 from smtspool.service import Snapshot, Solved, plain
@@ -28,8 +27,13 @@ def document(members: Mapping[str, object]) -> None:
 
 def progress(files: list[Path], what: str) -> Iterator[Path]:
     """The files, behind a progress bar where stderr is a terminal and there are many."""
-    console = Console(stderr=True)
-    yield from track(files, what, console=console, disable=len(files) < MANY or not console.is_terminal)
+    if len(files) < MANY or not sys.stderr.isatty():
+        yield from files
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(files, what, console=Console(stderr=True))
 
 
 def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> None:
@@ -81,6 +85,9 @@ class Results:
     """
 
     def __init__(self, *, as_json: bool, endless: bool) -> None:
+        from rich.console import Console
+        from rich.table import Table
+
         self._as_json = as_json
         self._console = Console(markup=False, emoji=False)
         self._tabular = self._console.is_terminal and not endless

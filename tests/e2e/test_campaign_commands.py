@@ -215,7 +215,7 @@ def on_a_terminal(place: Place, *words: str | Path, **environment: str) -> Itera
             env=place.environment(TERM="xterm", **environment),
             stdin=theirs,
             stdout=theirs,
-            stderr=subprocess.PIPE,
+            stderr=theirs,
         ) as child:
             os.set_blocking(ours, False)
             yield Terminal(child, ours)
@@ -246,10 +246,12 @@ class Terminal:
 
 def test_no_color_is_obeyed_on_a_terminal(place: Place) -> None:
     colours = re.compile(r"\x1b\[(1;)?3\d")
-    with on_a_terminal(place, "results", "--help") as terminal:
+    place.create()
+    words = ("submit", place.root, *[place.file(f"{n}.smt2", equation(n)) for n in range(20)])
+    with on_a_terminal(place, *words) as terminal:
         assert terminal.wait() == 0
         assert colours.search(terminal.shown())
-    with on_a_terminal(place, "results", "--help", NO_COLOR="1") as terminal:
+    with on_a_terminal(place, *words, NO_COLOR="1") as terminal:
         assert terminal.wait() == 0
         assert not colours.search(terminal.shown())
 

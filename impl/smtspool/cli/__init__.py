@@ -1,26 +1,10 @@
 """The command line: parse, call the service or the public API, print. No logic of its own.
 
-``app`` holds what commands share; each other module adds the commands of one subject, in the order in which
-``--help`` lists them.
+``app`` holds what commands share and the table of all commands; each other module holds the commands of one
+subject, and is imported when one of them is given.
 """
 
-# isort: off
-from .app import Exit, app
+from .app import COMMANDS, Exit, app
 from .main import main
-from . import solve, campaign, serve, results, profile, upkeep, cluster, trace, demo
-# isort: on
 
-__all__ = [
-    "Exit",
-    "app",
-    "campaign",
-    "cluster",
-    "demo",
-    "main",
-    "profile",
-    "results",
-    "serve",
-    "solve",
-    "trace",
-    "upkeep",
-]
+__all__ = ["COMMANDS", "Exit", "app", "main"]

@@ -1,18 +1,44 @@
-"""What the commands share: the application, its exit codes, and options that mean the same everywhere."""
+"""What the commands share: the application, its exit codes, and options that mean the same everywhere.
+
+:data:`COMMANDS` is the list of commands that ``--help`` prints. Each lives in a module of this folder, which
+registers it with ``@app.command`` and is imported when the command is given, and not before: a command costs
+what its own module imports. A new command is a line here and a function there.
+"""
 
 from __future__ import annotations
 
 import math
 from enum import IntEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from smtspool import __version__
 from smtspool.errors import MisuseError
 
-__all__ = ["Dir", "Engines", "Exit", "Files", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
+__all__ = ["COMMANDS", "Dir", "Engines", "Exit", "Files", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
+
+# The module of each command and its line in --help, in the order of --help.
+COMMANDS = {
+    "solve": ("solve", "Answer files here and now: sat, unsat or unknown."),
+    "init": ("campaign", "Create a campaign folder."),
+    "submit": ("campaign", "Put files into a campaign's spool, durably."),
+    "serve": ("serve", "Admit and solve until stopped."),
+    "status": ("results", "Show how a campaign is doing."),
+    "results": ("results", "List answers, follow them, export new inputs."),
+    "profile": ("profile", "Show, replay or verify what was learnt about values."),
+    "retry": ("upkeep", "Put queries that ended undecided back into the queue."),
+    "republish": ("upkeep", "Have result files written again."),
+    "fsck": ("upkeep", "Verify the store and change nothing."),
+    "config": ("upkeep", "Print the settings in force and where each came from."),
+    "probe": ("cluster", "Try what a shared directory needs, from this host."),
+    "qualify": ("cluster", "Prove under mpiexec that locks hold between hosts."),
+    "trace": ("trace", "Check a recording of `serve --trace` with the models."),
+    "demo": ("demo", "Run the sample campaign."),
+}
 
 EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
 or an error, or locks are clean but not verified; 5 fsck or trace check found something; 65 masters refuse to
@@ -31,7 +57,27 @@ class Exit(IntEnum):
     INFRASTRUCTURE = 74
 
 
+class _Unread(TyperCommand):
+    """A command whose module is imported when it is given; until then it is a name and a line of help."""
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
+        assert self.name is not None
+        import_module(f"{__package__}.{COMMANDS[self.name][0]}")
+        command = typer.main.get_group(app).commands[self.name]
+        return command.make_context(info_name, args, *more, **extra)
+
+
+class _Commands(TyperGroup):
+    """All of :data:`COMMANDS`: those whose module is imported, and a stand-in for each other."""
+
+    def __init__(self, *, commands: dict[str, Any], **attributes: Any) -> None:
+        unread = {name: _Unread(name, short_help=line) for name, (_, line) in COMMANDS.items()}
+        super().__init__(commands={**unread, **commands}, **attributes)
+
+
 app = typer.Typer(
+    cls=_Commands,
+    rich_markup_mode=None,  # importing what draws its frames takes longer than everything else in --help
     help="A durable, crash-safe SMT query service for parallel symbolic execution.",
     epilog=EXIT_CODES.replace("\n", " "),  # one paragraph
     no_args_is_help=True,

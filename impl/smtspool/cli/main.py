@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import signal
-import sqlite3
 import sys
 import traceback
 from types import FrameType
@@ -28,12 +27,20 @@ def main() -> None:
     except SmtspoolError as error:
         infrastructure = isinstance(error, InfrastructureError)
         _exit(str(error), Exit.INFRASTRUCTURE if infrastructure else Exit.MISUSE)
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
         _exit(str(error), Exit.INFRASTRUCTURE)
     except Exception as error:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
+        if _of_database(error):
+            _exit(str(error), Exit.INFRASTRUCTURE)
         traceback.print_exc()
         service.leave_if_unwinding(error)
         _exit("a defect of smtspool; please report it with the lines above", Exit.DEFECT)
+
+
+def _of_database(error: Exception) -> bool:
+    """Whether SQLite raised it, which a command without a store never loads."""
+    sqlite3 = sys.modules.get("sqlite3")
+    return sqlite3 is not None and isinstance(error, sqlite3.Error)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -4,14 +4,19 @@ SMT-LIB scripts and the envelopes ``smtspool-query-v1`` and ``symcc-query-ir-v1`
 Whatever comes from outside is sound or raises :class:`~smtspool.errors.AdmissionError`, and nothing else.
 """
 
-from smtspool.query.answer import Answer, Attempt, Status
-from smtspool.query.codec import decode, decode_form, decode_metadata, encode
-from smtspool.query.envelope import parse_envelope, parse_file, to_envelope
-from smtspool.query.extension import canonical_term, extended
-from smtspool.query.limits import Limits
-from smtspool.query.model import candidate, complete, default_value, definitions, rename_model, script
-from smtspool.query.smtlib import parse_smt2
-from smtspool.query.value import Form, Level, Query, Symbol, Witness
+from typing import TYPE_CHECKING
+
+from smtspool.lazily import exports
+
+if TYPE_CHECKING:
+    from .answer import Answer, Attempt, Status
+    from .codec import decode, decode_form, decode_metadata, encode
+    from .envelope import parse_envelope, parse_file, to_envelope
+    from .extension import canonical_term, extended
+    from .limits import Limits
+    from .model import candidate, complete, default_value, definitions, rename_model, script
+    from .smtlib import parse_smt2
+    from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
     "Answer",
@@ -40,3 +45,17 @@ __all__ = [
     "script",
     "to_envelope",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "answer": ("Answer", "Attempt", "Status"),
+        "codec": ("decode", "decode_form", "decode_metadata", "encode"),
+        "envelope": ("parse_envelope", "parse_file", "to_envelope"),
+        "extension": ("canonical_term", "extended"),
+        "limits": ("Limits",),
+        "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
+        "smtlib": ("parse_smt2",),
+        "value": ("Form", "Level", "Query", "Symbol", "Witness"),
+    },
+)

@@ -1,18 +1,23 @@
 """The service and everything a command needs: campaigns, settings, solving, status."""
 
-from .campaign import Campaign
-from .config import Settings, Source, default_toml, load
-from .demo import run_demo
-from .logs import log_to_stderr, plain
-from .masters import MasteredService
-from .metrics import exposed
-from .oneshot import Solved, check, solve_scripts
-from .profiles import Domain, ProfileReport, profile_report, verify_profile
-from .publisher import export_inputs
-from .service import Service
-from .signals import collected_signals, leave_if_unwinding, run_until_signalled
-from .status import Snapshot, screen, snapshot
-from .trace import traced
+from typing import TYPE_CHECKING
+
+from smtspool.lazily import exports
+
+if TYPE_CHECKING:
+    from .campaign import Campaign
+    from .config import Settings, Source, default_toml, load
+    from .demo import run_demo
+    from .logs import log_to_stderr, plain
+    from .masters import MasteredService
+    from .metrics import exposed
+    from .oneshot import Solved, check, solve_scripts
+    from .profiles import Domain, ProfileReport, profile_report, verify_profile
+    from .publisher import export_inputs
+    from .service import Service
+    from .signals import collected_signals, leave_if_unwinding, run_until_signalled
+    from .status import Snapshot, screen, snapshot
+    from .trace import traced
 
 __all__ = [
     "Campaign",
@@ -42,3 +47,22 @@ __all__ = [
     "traced",
     "verify_profile",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "campaign": ("Campaign",),
+        "config": ("Settings", "Source", "default_toml", "load"),
+        "demo": ("run_demo",),
+        "logs": ("log_to_stderr", "plain"),
+        "masters": ("MasteredService",),
+        "metrics": ("exposed",),
+        "oneshot": ("Solved", "check", "solve_scripts"),
+        "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
+        "publisher": ("export_inputs",),
+        "service": ("Service",),
+        "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
+        "status": ("Snapshot", "screen", "snapshot"),
+        "trace": ("traced",),
+    },
+)

@@ -6,18 +6,23 @@
 * :class:`Portfolio` races several and gives one verified answer.
 """
 
-from .cancellation import Cancellation, CancelReason
-from .capabilities import Capabilities, probe
-from .domainprobe import Probe, ProbeEnd, restrict
-from .forkserver import ForkServer
-from .generation import Generation
-from .hedging import Hedge, HedgePolicy, Plan
-from .persistent import PersistentSolver, Recycle
-from .portfolio import Portfolio, RaceSummary
-from .race import RaceRules
-from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
-from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
-from .verification import Verdict
+from typing import TYPE_CHECKING
+
+from smtspool.lazily import exports
+
+if TYPE_CHECKING:
+    from .cancellation import Cancellation, CancelReason
+    from .capabilities import Capabilities, probe
+    from .domainprobe import Probe, ProbeEnd, restrict
+    from .forkserver import ForkServer
+    from .generation import Generation
+    from .hedging import Hedge, HedgePolicy, Plan
+    from .persistent import PersistentSolver, Recycle
+    from .portfolio import Portfolio, RaceSummary
+    from .race import RaceRules
+    from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
+    from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
+    from .verification import Verdict
 
 __all__ = [
     "BUNDLED",
@@ -49,3 +54,21 @@ __all__ = [
     "probe",
     "restrict",
 ]
+
+__getattr__, __dir__ = exports(
+    __name__,
+    {
+        "cancellation": ("Cancellation", "CancelReason"),
+        "capabilities": ("Capabilities", "probe"),
+        "domainprobe": ("Probe", "ProbeEnd", "restrict"),
+        "forkserver": ("ForkServer",),
+        "generation": ("Generation",),
+        "hedging": ("Hedge", "HedgePolicy", "Plan"),
+        "persistent": ("PersistentSolver", "Recycle"),
+        "portfolio": ("Portfolio", "RaceSummary"),
+        "race": ("RaceRules",),
+        "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
+        "spec": ("BUNDLED", "EngineSpec", "HelperLimits", "parse_engine"),
+        "verification": ("Verdict",),
+    },
+)
