@@ -111,8 +111,8 @@ MUTANTS = (
                 _ADMISSION,
                 "        except AdmissionError as refusal:\n",
                 "        except Unstable as change:\n"
-                "            why = Reason.NOT_REGULAR, str(change)\n"
-                "            return Rejection(entry.name, entry.identity, *why, None)\n"
+                "            refusal = AdmissionError(Reason.NOT_REGULAR, str(change))\n"
+                "            return Rejection(entry.name, entry.identity, refusal, None)\n"
                 "        except AdmissionError as refusal:\n",
             ),
         ),

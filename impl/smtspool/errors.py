@@ -10,6 +10,7 @@ The text of each says what is wrong and what to do about it; codes are for machi
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 __all__ = [
     "AdmissionError",
@@ -18,6 +19,7 @@ __all__ = [
     "InfrastructureError",
     "LockRefused",
     "MisuseError",
+    "Place",
     "Reason",
     "SmtspoolError",
 ]
@@ -42,22 +44,63 @@ class Reason(StrEnum):
     INTERNAL = "internal"  # the decoder failed on it in an unforeseen way: a defect worth reporting
 
 
+class Place(NamedTuple):
+    """Where in what the user wrote something was noticed. Lines and columns count from 1."""
+
+    line: int
+    column: int  # in characters
+    near: str  # a few characters around it, of the same line
+    # The member of an envelope that is to blame, such as ``prefix[3]``. Lines and columns are those of the
+    # envelope's file; of an envelope that came as a value, they are those in this string.
+    member: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON members; without ``member`` where the whole file is meant."""
+        members = self._asdict()
+        return members if self.member else {name: members[name] for name in ("line", "column", "near")}
+
+
 class SmtspoolError(Exception):
     """Root of the tree; never raised itself."""
 
 
 class AdmissionError(SmtspoolError):
-    """Bad input. ``reason`` is its code, ``str()`` the sentence for people.
+    """Bad input. ``reason`` is its code, ``message`` the sentence for people, ``str()`` that with the place.
 
     ``at`` is the token of the input at which it was noticed, the very object that the reader handed out, so
-    that who read the text can say where the token stands; None where no single token is to blame.
+    that who read the text can say where the token stands: in ``place``. Both are None where no single place
+    is to blame.
     """
 
-    def __init__(self, reason: Reason, message: str, *, at: str | None = None) -> None:
+    def __init__(
+        self, reason: Reason, message: str, *, at: str | None = None, place: Place | None = None
+    ) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
         self.at = at
+        self.place = place
+
+    def __str__(self) -> str:
+        if self.place is None:
+            return self.message
+        return f"line {self.place.line}, column {self.place.column}: {self._near(self.place)}"
+
+    def of(self, file: str) -> str:
+        """The sentence about ``file``, in the manner of compilers: ``FILE:LINE:COLUMN: ...``."""
+        if self.place is None:
+            return f"{file}: {self.message}"
+        return f"{file}:{self.place.line}:{self.place.column}: {self._near(self.place)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON members: ``reason``, ``message`` (with the place, if there is one), ``place``."""
+        place = None if self.place is None else self.place.to_json()
+        return {"reason": self.reason.value, "message": str(self), "place": place}
+
+    def _near(self, place: Place) -> str:
+        member = f" in {place.member}" if place.member else ""
+        near = f" near {place.near!r}" if place.near else ""
+        return f"{self.message},{member}{near}" if member or near else self.message
 
 
 class InfrastructureError(SmtspoolError):

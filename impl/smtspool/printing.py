@@ -41,10 +41,9 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
     if one.answer is None or one.query is None:
         assert one.refusal is not None
         if as_json:
-            refusal = {"reason": one.refusal.reason, "message": one.refusal.message}
-            document({"schema": "smtspool-solve-v1", "file": one.script, "refused": refusal})
+            document({"schema": "smtspool-solve-v1", "file": one.script, "refused": one.refusal.to_json()})
         else:
-            _complain(one.script, one.refusal.message)
+            _complain(one.refusal.of(one.script))
         return
     answer = one.answer
     if as_json:
@@ -53,7 +52,7 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
         return
     print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
     if not answer.status.definite:
-        _complain(one.script, answer.reason)
+        _complain(f"{one.script}: {answer.reason}")
     if with_model and answer.model is not None:
         model(one.query, answer.model)
 
@@ -66,8 +65,8 @@ def model(query: Query, values: Mapping[str, str]) -> None:
     print(")", flush=True)
 
 
-def _complain(script: str, what: str | None) -> None:
-    print(plain(f"smtspool: {script}: {what}"), file=sys.stderr)
+def _complain(what: str) -> None:
+    print(plain(f"smtspool: {what}"), file=sys.stderr)
 
 
 def summary(now: Snapshot) -> str:

@@ -87,7 +87,7 @@ def test_bad_input_is_exit_2_and_the_others_are_answered(place: Place) -> None:
     place.file("good.smt2", equation(1))
     done = place.run("solve", "bad.smt2", "good.smt2", code=2)
     assert done.stdout == "good.smt2: sat\n"
-    assert done.stderr.startswith("smtspool: bad.smt2: ")
+    assert done.stderr.startswith("smtspool: bad.smt2:1:13: ")
     [refused, _] = place.documents("solve", "--json", "bad.smt2", "good.smt2", code=2)
     assert refused["refused"]["reason"] == "command"
 
@@ -147,7 +147,8 @@ def test_names_are_shown_and_not_obeyed(place: Place) -> None:
     place.file("b\x1b[2J\udcff.smt2", "nonsense")
     done = place.run("solve", "a\x1b[2J\n.smt2", "b\x1b[2J\udcff.smt2", code=2)
     assert done.stdout == "a\\x1b[2J\\n.smt2: sat\n"
-    assert done.stderr == "smtspool: b\\x1b[2J\\udcff.smt2: 'nonsense' stands outside of any command\n"
+    complaint = "'nonsense' stands outside of any command, near 'nonsense'"
+    assert done.stderr == f"smtspool: b\\x1b[2J\\udcff.smt2:1:1: {complaint}\n"
 
 
 def test_a_symbol_that_stdout_cannot_encode_is_escaped(place: Place) -> None:

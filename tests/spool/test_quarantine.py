@@ -37,6 +37,7 @@ def test_a_sidecar_says_what_why_and_when(root: Path, spool: Spool, ledger: Ledg
         "schema": "smtspool-rejection-v1",
         "name": "b.json",
         "reason": "json",
+        "place": {"line": 1, "column": 12, "near": '{"schema":'},
         "sha256": hashlib.sha256(BROKEN).hexdigest(),
         "identity": identity._asdict(),
         "time": 1234.5,

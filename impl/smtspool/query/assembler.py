@@ -16,11 +16,11 @@ from smtspool.query.identity import (
     form_of,
     form_piece,
 )
-from smtspool.query.lexer import depths, items, nesting, one_term, spell, tokenize
+from smtspool.query.lexer import items, nesting, one_term, spell, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.memory import Checked, Node, memory_of
 from smtspool.query.sorts import Sort, Sorts, value_bits
-from smtspool.query.terms import Vocabulary, strip_annotations
+from smtspool.query.terms import Vocabulary, without_annotations
 from smtspool.query.theory import DECLARATIONS
 from smtspool.query.value import Query, Symbol, Witness
 
@@ -68,18 +68,23 @@ class Assembler:
         else:
             self._declare_parts(command, name, tokens, levels)
 
-    def declare_text(self, source: str) -> None:
-        """One command of the ``declare-`` or ``define-`` kind, as its text."""
-        known = self._memory.symbols.get(source)
+    def declare_text(self, source: str, tokens: Sequence[str] | None = None) -> None:
+        """One command of the ``declare-`` or ``define-`` kind, as its text.
+
+        Given its ``tokens`` these are read, and nothing is remembered.
+        """
+        known = self._memory.symbols.get(source) if tokens is None else None
         if known is not None:
             self._check_free(known.names[0])
             self._add(known.text, known.tokens, known.names, known.symbol)
             return
-        tokens, levels = self._one_term(source)
-        if len(tokens) < 2 or tokens[1] not in DECLARATIONS:
+        command, levels = self._one_term(source, tokens)
+        if len(command) < 2 or command[1] not in DECLARATIONS:
             raise AdmissionError(Reason.COMMAND, f"{source[:64]!r} is not a declaration or definition")
-        self.declare(tokens, levels)
-        new = self._declared.get(tokens[2])
+        self.declare(command, levels)
+        if tokens is not None:
+            return
+        new = self._declared.get(command[2])
         if new and new.symbol and not new.defined and len(new.names) == 1 and not self._sorts.aliases:
             self._memory.symbols.put(source, new, len(source))
 
@@ -93,12 +98,16 @@ class Assembler:
             raise AdmissionError(Reason.SYNTAX, "an assertion is one term")
         self._push_assertion(self._term(tokens, levels))
 
-    def assert_text(self, source: str) -> None:
-        """Push the one term that ``source`` must be."""
+    def assert_text(self, source: str, tokens: Sequence[str] | None = None) -> None:
+        """Push the one term that ``source`` must be; ``tokens`` as in :meth:`declare_text`."""
+        if tokens is not None:
+            tokens, levels = self._one_term(source, tokens)
+            self._push_assertion(self._term(tokens, levels))
+            return
         known = self._memory.terms.get(source)
         if known is None or self._sorts.aliases or not self._vocabulary.covers(known.required):
-            tokens, levels = self._one_term(source)
-            term = self._term(tuple(map(intern, tokens)), levels)
+            found, levels = self._one_term(source)
+            term = self._term(tuple(map(intern, found)), levels)
             known = Checked(term, self._vocabulary.visible(term.names))
             if not self._sorts.aliases:
                 self._memory.terms.put(source, known, len(source))
@@ -175,12 +184,12 @@ class Assembler:
         if len(self._declared) >= self._limits.declarations:
             self._limits.hold("declarations", len(self._declared) + 1)
 
-    def _one_term(self, source: str) -> tuple[Sequence[str], Sequence[int]]:
-        tokens = tokenize(source, self._limits)
-        levels = depths(tokens, self._limits)
-        if "!" in tokens:
-            tokens = strip_annotations(tokens, self._limits)
-            levels = depths(tokens, self._limits)
+    def _one_term(
+        self, source: str, tokens: Sequence[str] | None = None
+    ) -> tuple[Sequence[str], Sequence[int]]:
+        if tokens is None:
+            tokens = tokenize(source, self._limits)
+        tokens, levels = without_annotations(tokens, self._limits)
         if not one_term(tokens, levels, 0, len(tokens)):
             raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")
         return tokens, levels

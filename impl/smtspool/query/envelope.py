@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query import symcc
 from smtspool.query.assembler import Assembler
-from smtspool.query.lexer import tokenize
+from smtspool.query.jsonplaces import locate_member
+from smtspool.query.lexer import split, tokenize
 from smtspool.query.limits import DEFAULT, Limits
 from smtspool.query.members import (
     hex_bytes,
@@ -20,6 +22,7 @@ from smtspool.query.members import (
     timeout_of,
     witness_of,
 )
+from smtspool.query.places import locate, place_at
 from smtspool.query.smtlib import parse_smt2
 from smtspool.query.strictjson import load_object
 from smtspool.query.value import Query, Witness
@@ -45,10 +48,17 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
     try:
         content = data.decode()
     except UnicodeDecodeError as error:
-        raise AdmissionError(Reason.ENCODING, f"not UTF-8: {error.reason} at byte {error.start}") from None
+        readable = data[: error.start].decode()
+        message = f"not UTF-8: {error.reason} at byte {error.start}"
+        raise AdmissionError(Reason.ENCODING, message, place=place_at(readable, len(readable))) from None
     if name.endswith(".smt2"):
         return parse_smt2(content, limits)
-    return (parse_envelope(load_object(content, limits), limits),)
+    document = load_object(content, limits)
+    try:
+        return (parse_envelope(document, limits),)
+    except AdmissionError as error:
+        locate_member(error, content)
+        raise
 
 
 def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) -> Query:
@@ -62,21 +72,35 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
     if schema == symcc.SCHEMA:
         return symcc.parse_ir(document, limits)
     if schema != SCHEMA:
-        raise AdmissionError(Reason.SCHEMA, f"schema {schema[:64]!r} is neither {SCHEMA} nor {symcc.SCHEMA}")
+        message = f"schema {schema[:64]!r} is neither {SCHEMA} nor {symcc.SCHEMA}"
+        raise AdmissionError(Reason.SCHEMA, message, at="schema")
     unknown = document.keys() - _MEMBERS
     if unknown:
-        raise AdmissionError(Reason.SCHEMA, f"unknown member {min(map(str, unknown))[:64]!r}")
+        name = min(map(str, unknown))
+        raise AdmissionError(Reason.SCHEMA, f"unknown member {name[:64]!r}", at=name)
     assembler = Assembler(text(document, "logic"), limits)
-    for command in strings(document, "declarations"):
-        assembler.declare_text(command)
-    for assertion in (*strings(document, "prefix"), text(document, "target")):
-        assembler.assert_text(assertion)
+    _read("declarations", strings(document, "declarations"), assembler.declare_text, limits)
+    _read("prefix", strings(document, "prefix"), assembler.assert_text, limits)
+    _read("target", [text(document, "target")], assembler.assert_text, limits)
     return assembler.query(
         metadata=object_of(document, "metadata", limits),
         timeout_ms=timeout_of(document, limits),
         priority=priority_of(document, limits),
         witness=_witness(document, assembler, limits),
     )
+
+
+def _read(
+    member: str, texts: Sequence[str], take: Callable[[str, Sequence[str] | None], None], limits: Limits
+) -> None:
+    """``take`` each of the texts that stand in ``member``; a refusal gets its place."""
+    for number, source in enumerate(texts):
+        try:
+            take(source, None)
+        except AdmissionError as error:
+            name = member if member == "target" else f"{member}[{number}]"
+            locate(error, source, split(source, limits), partial(take, source), member=name)
+            raise
 
 
 def to_envelope(query: Query) -> dict[str, Any]:

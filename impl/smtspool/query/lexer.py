@@ -10,15 +10,29 @@ import re
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, repeat
+from typing import Self
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
 from smtspool.query.theory import IDENTIFIER, RESERVED
 
-__all__ = ["depths", "identifier", "identifiers", "items", "nesting", "one_term", "spell", "tokenize"]
+__all__ = [
+    "TOKEN",
+    "Mark",
+    "canonical",
+    "depths",
+    "identifier",
+    "identifiers",
+    "items",
+    "nesting",
+    "one_term",
+    "spell",
+    "split",
+    "tokenize",
+]
 
 _ATOM = r'[^ \t\r\n()|";]+'
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"\(_ {_ATOM}(?: {_ATOM})+\)"  # an indexed identifier as most tools print it
     rf"|[()]|{_ATOM}"
     r'|\|[^|]*\||"[^"]*"'
@@ -37,15 +51,35 @@ _ODD = frozenset("|@.#")  # first characters of what may have several spellings
 _SYNONYMS = {"ext_rotate_left": "bvrol", "ext_rotate_right": "bvror"}
 
 
+class Mark(str):
+    """A token that knows its number among the tokens of its text, in canonical spelling."""
+
+    __slots__ = ("number",)
+    number: int
+
+    def __new__(cls, token: str, number: int) -> Self:
+        mark = super().__new__(cls, token)
+        mark.number = number
+        return mark
+
+
 def tokenize(text: str, limits: Limits) -> list[str]:
     """The tokens of ``text`` in canonical spelling, comments and white space gone.
 
     Raises ``AdmissionError`` (too-large, syntax).
     """
+    return canonical(split(text, limits))
+
+
+def split(text: str, limits: Limits) -> list[str]:
+    """The tokens of ``text`` as they are spelled there, comments and white space gone."""
     limits.hold("script", len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
-    tokens = _TOKEN.findall(text)
-    if ";" in text:
-        tokens = [token for token in tokens if token[0] != ";"]
+    tokens = TOKEN.findall(text)
+    return [token for token in tokens if token[0] != ";"] if ";" in text else tokens
+
+
+def canonical(tokens: list[str]) -> list[str]:
+    """The tokens of one script in canonical spelling. Raises ``AdmissionError`` (syntax, symbol)."""
     distinct = set(tokens)
     if "_" in distinct:
         tokens = _join_indexed(tokens)
@@ -53,7 +87,7 @@ def tokenize(text: str, limits: Limits) -> list[str]:
     respelled = {token: new for token in distinct if token[0] in _ODD and (new := _canonical(token)) != token}
     respelled.update((token, _SYNONYMS[token]) for token in _SYNONYMS.keys() & distinct)
     if respelled:
-        _refuse_clash(respelled, distinct)
+        _refuse_clash(respelled, distinct, tokens)
         tokens = [respelled.get(token, token) for token in tokens]
     return tokens
 
@@ -63,9 +97,19 @@ def depths(tokens: Sequence[str], limits: Limits) -> Sequence[int]:
     levels = nesting(tokens)
     distinct = set(levels) if len(tokens) < _MANY else levels
     if tokens and (levels[-1] != 0 or min(distinct) < 0):
-        raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
+        raise _mismatch(tokens, levels)
     limits.hold("depth", max(distinct, default=0))
     return levels
+
+
+def _mismatch(tokens: Sequence[str], levels: Sequence[int]) -> AdmissionError:
+    early = next((at for at, level in enumerate(levels) if level < 0), None)
+    if early is not None:
+        message, at = "parentheses do not match: this one closes nothing", early
+    else:  # what it swallowed has parentheses that match, so the command that it began is to blame
+        at = max((at for at in range(1, len(levels)) if levels[at - 1] == 0), default=0)
+        message = "parentheses do not match: this one is never closed"
+    return AdmissionError(Reason.SYNTAX, message, at=Mark(tokens[at], at))
 
 
 def nesting(tokens: Sequence[str]) -> Sequence[int]:
@@ -105,7 +149,7 @@ def spell(tokens: Iterable[str]) -> str:
 def identifier(token: str, limits: Limits) -> bool:
     """Whether ``token``, in canonical spelling, can name something. Raises when it is a reserved word."""
     if token in RESERVED:
-        raise AdmissionError(Reason.SYMBOL, f"{token!r} is a reserved word")
+        raise AdmissionError(Reason.SYMBOL, f"{token!r} is a reserved word", at=token)
     if len(token) > limits.symbol:
         limits.hold("symbol", len(token))
     if token[0] == "|":
@@ -141,12 +185,13 @@ def _canonical(token: str) -> str:
     return token.lower()
 
 
-def _refuse_clash(respelled: Mapping[str, str], distinct: set[str]) -> None:
+def _refuse_clash(respelled: Mapping[str, str], distinct: set[str], tokens: list[str]) -> None:
     """Two symbols of one text must not become one."""
     for token, new in respelled.items():
         name = token[1:-1] if token[0] == "|" else token
         if new.strip("|") == "!" + name and (new in distinct or f"|{new}|" in distinct):
-            raise AdmissionError(Reason.SYMBOL, f"{token[:64]} cannot be told from {new[:64]}: rename one")
+            message = f"{token[:64]} cannot be told from {new[:64]}: rename one"
+            raise AdmissionError(Reason.SYMBOL, message, at=Mark(token, tokens.index(token)))
 
 
 def _join_indexed(tokens: list[str]) -> list[str]:
@@ -158,13 +203,14 @@ def _join_indexed(tokens: list[str]) -> list[str]:
             joined.append(token)
             continue
         if not joined or joined.pop() != "(":
-            raise AdmissionError(Reason.SYNTAX, "'_' must follow a parenthesis")
+            raise AdmissionError(Reason.SYNTAX, "'_' must follow a parenthesis", at=Mark(token, len(joined)))
         parts = ["_"]
         for part in rest:
             if part == ")":
                 break
             parts.append(part)
         else:
-            raise AdmissionError(Reason.SYNTAX, "parentheses do not match")
+            message = "parentheses do not match: this one is never closed"
+            raise AdmissionError(Reason.SYNTAX, message, at=Mark("(", len(joined)))
         joined.append(f"({' '.join(parts)})")
     return joined

@@ -16,15 +16,16 @@ _HEX = re.compile(r"(?:[0-9a-fA-F]{2})*+", re.ASCII)
 _LARGEST_FLOAT = 1e300
 
 
-def _refused(message: str) -> AdmissionError:
-    return AdmissionError(Reason.SCHEMA, message)
+def _refused(message: str, at: str | None = None) -> AdmissionError:
+    """``at`` is the path of the member that is to blame."""
+    return AdmissionError(Reason.SCHEMA, message, at=at)
 
 
 def text(document: Mapping[str, Any], name: str) -> str:
     """A required string."""
     value = document.get(name)
     if not isinstance(value, str):
-        raise _refused(f"{name!r} must be a string")
+        raise _refused(f"{name!r} must be a string", name)
     return value
 
 
@@ -32,14 +33,14 @@ def strings(document: Mapping[str, Any], name: str) -> list[str]:
     """A list of strings; empty when absent."""
     value = document.get(name, [])
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise _refused(f"{name!r} must be a list of strings")
+        raise _refused(f"{name!r} must be a list of strings", name)
     return list(value)
 
 
 def integer(value: object, what: str, least: int, most: int) -> int:
     """``value`` if it is an integer from ``least`` to ``most``."""
     if type(value) is not int or not least <= value <= most:
-        raise _refused(f"{what} must be an integer from {least} to {most}")
+        raise _refused(f"{what} must be an integer from {least} to {most}", what.strip("'"))
     return value
 
 
@@ -47,7 +48,7 @@ def hex_bytes(document: Mapping[str, Any], name: str, limits: Limits, *, require
     """Bytes in hexadecimal; empty when absent and not ``required``."""
     value = document.get(name, None if required else "")
     if not isinstance(value, str) or _HEX.fullmatch(value) is None:
-        raise _refused(f"{name!r} must be bytes in hexadecimal")
+        raise _refused(f"{name!r} must be bytes in hexadecimal", name)
     limits.hold("witness", len(value) // 2)
     return bytes.fromhex(value)
 
@@ -61,7 +62,8 @@ def priority_of(document: Mapping[str, Any], limits: Limits) -> float:
     """``priority``, 0 when absent."""
     value = document.get("priority", 0.0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= limits.priority:
-        raise _refused(f"'priority' must be a number from {-limits.priority:g} to {limits.priority:g}")
+        span = f"from {-limits.priority:g} to {limits.priority:g}"
+        raise _refused(f"'priority' must be a number {span}", "priority")
     return float(value)
 
 
@@ -69,7 +71,7 @@ def object_of(document: Mapping[str, Any], name: str, limits: Limits) -> dict[st
     """A small object such as ``metadata``, checked and copied; empty when absent."""
     value = document.get(name, {})
     if not isinstance(value, Mapping):
-        raise _refused(f"{name!r} must be an object")
+        raise _refused(f"{name!r} must be an object", name)
     return _members(value, limits, 1)
 
 

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.assembler import Assembler
-from smtspool.query.lexer import depths, items, one_term, tokenize
+from smtspool.query.lexer import canonical, items, one_term, split
 from smtspool.query.limits import DEFAULT, Limits
-from smtspool.query.terms import strip_annotations
+from smtspool.query.places import locate
+from smtspool.query.terms import without_annotations
 from smtspool.query.theory import DECLARATIONS, DEFAULT_LOGIC
 from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 
@@ -61,38 +62,57 @@ def parse_smt2(
     Raises ``AdmissionError``; its reason is ``empty`` when there is no ``check-sat``.
     """
     limits = limits or DEFAULT
-    tokens = tokenize(text, limits)
-    levels = depths(tokens, limits)
-    if "!" in tokens:
-        tokens = strip_annotations(tokens, limits)
-        levels = depths(tokens, limits)
+
+    def read(tokens: list[str]) -> tuple[Query, ...]:
+        return _read(tokens, limits, metadata or {}, timeout_ms, priority)
+
+    tokens = split(text, limits)
+    try:
+        return read(canonical(tokens))
+    except AdmissionError as error:
+        locate(error, text, tokens, read)
+        raise
+
+
+def _read(
+    tokens: Sequence[str], limits: Limits, metadata: Mapping[str, object], timeout_ms: int, priority: float
+) -> tuple[Query, ...]:
+    tokens, levels = without_annotations(tokens, limits)
     commands = _commands(tokens, levels)
     assembler = Assembler(_logic(tokens, commands), limits)
     queries: list[Query] = []
-    for start, end in commands:
-        command = tokens[start + 1]
-        begin, stop = start + 2, end - 1  # its arguments
-        if command in DECLARATIONS:
-            assembler.declare(tokens[start:end], levels[start:end])
-        elif command == "assert":
-            assembler.assert_(tokens[begin:stop], levels[begin:stop])
-        elif command == "push":
-            assembler.push(_count(tokens[begin:stop]))
-        elif command == "pop":
-            assembler.pop(_count(tokens[begin:stop]))
-        elif command in ("check-sat", "check-sat-assuming"):
-            limits.hold("queries", len(queries) + 1)
-            assembler.push(1)
-            for first, last in _assumptions(tokens, levels, start, end):
-                assembler.assert_(tokens[first:last], levels[first:last])
-            queries.append(assembler.query(metadata=metadata or {}, timeout_ms=timeout_ms, priority=priority))
-            assembler.pop(1)
-        elif command == "set-option":
-            _check_option(tokens[begin:stop])
-        elif command == "exit":
-            break
-        elif command not in _DROPPED:
-            raise AdmissionError(Reason.COMMAND, f"the command {command[:64]!r} is not allowed")
+    start = 0
+    try:
+        for start, end in commands:
+            command = tokens[start + 1]
+            begin, stop = start + 2, end - 1  # its arguments
+            if command in DECLARATIONS:
+                assembler.declare(tokens[start:end], levels[start:end])
+            elif command == "assert":
+                assembler.assert_(tokens[begin:stop], levels[begin:stop])
+            elif command == "push":
+                assembler.push(_count(tokens[begin:stop]))
+            elif command == "pop":
+                assembler.pop(_count(tokens[begin:stop]))
+            elif command in ("check-sat", "check-sat-assuming"):
+                limits.hold("queries", len(queries) + 1)
+                assembler.push(1)
+                for first, last in _assumptions(tokens, levels, start, end):
+                    assembler.assert_(tokens[first:last], levels[first:last])
+                queries.append(assembler.query(metadata=metadata, timeout_ms=timeout_ms, priority=priority))
+                assembler.pop(1)
+            elif command == "set-option":
+                _check_option(tokens[begin:stop])
+            elif command == "exit":
+                break
+            elif command not in _DROPPED:
+                raise AdmissionError(
+                    Reason.COMMAND, f"the command {command[:64]!r} is not allowed", at=command
+                )
+    except AdmissionError as error:
+        if error.at not in tokens[start:end]:  # nothing less than the command is to blame
+            error.at = tokens[start]
+        raise
     if not queries:
         raise AdmissionError(Reason.EMPTY, "the script has no check-sat, so it asks nothing")
     return tuple(queries)
@@ -104,7 +124,8 @@ def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[tuple[int, i
     start = 0
     while start < len(tokens):
         if tokens[start] != "(":
-            raise AdmissionError(Reason.SYNTAX, f"{tokens[start][:64]!r} stands outside of any command")
+            message = f"{tokens[start][:64]!r} stands outside of any command"
+            raise AdmissionError(Reason.SYNTAX, message, at=tokens[start])
         end = levels.index(0, start) + 1
         commands.append((start, end))
         start = end
@@ -119,7 +140,9 @@ def _logic(tokens: Sequence[str], commands: Sequence[tuple[int, int]]) -> str:
     at = heads.index("set-logic")
     start, end = commands[at]
     if end - start != 4 or "set-logic" in heads[at + 1 :] or not _PREAMBLE.issuperset(heads[:at]):
-        raise AdmissionError(Reason.SYNTAX, "set-logic names one logic, once, before all other commands")
+        late = commands[heads.index("set-logic", at + 1)][0] if "set-logic" in heads[at + 1 :] else start
+        message = "set-logic names one logic, once, before all other commands"
+        raise AdmissionError(Reason.SYNTAX, message, at=tokens[late + 1])
     return tokens[start + 2]
 
 
@@ -134,7 +157,7 @@ def _smallest_logic(tokens: Sequence[str]) -> str:
 def _check_option(arguments: Sequence[str]) -> None:
     option = arguments[0] if arguments else ""
     if option not in _OPTIONS:
-        raise AdmissionError(Reason.COMMAND, f"the option {option[:64]!r} is not allowed")
+        raise AdmissionError(Reason.COMMAND, f"the option {option[:64]!r} is not allowed", at=option)
 
 
 def _count(arguments: Sequence[str]) -> int:
@@ -142,7 +165,7 @@ def _count(arguments: Sequence[str]) -> int:
     if not arguments:
         return 1
     if len(arguments) != 1 or _NUMERAL.fullmatch(arguments[0]) is None:
-        raise AdmissionError(Reason.SYNTAX, "push and pop take one small numeral")
+        raise AdmissionError(Reason.SYNTAX, "push and pop take one small numeral", at=arguments[0])
     return int(arguments[0])
 
 

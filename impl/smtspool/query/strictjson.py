@@ -6,10 +6,13 @@ import json
 import math
 import re
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
+from smtspool.query.jsonplaces import literal_at, repeated_at
 from smtspool.query.limits import Limits
+from smtspool.query.places import place_at
 
 __all__ = ["load_object"]
 
@@ -30,13 +33,14 @@ def load_object(text: str, limits: Limits) -> dict[str, Any]:
     try:
         document = json.loads(
             text,
-            object_pairs_hook=_unique,
-            parse_constant=_refuse_constant,
-            parse_float=_finite,
-            parse_int=_bounded,
+            object_pairs_hook=partial(_unique, text),
+            parse_constant=partial(_refuse_constant, text),
+            parse_float=partial(_finite, text),
+            parse_int=partial(_bounded, text),
         )
     except json.JSONDecodeError as error:
-        raise AdmissionError(Reason.JSON, f"not JSON: {error}") from None
+        message = f"not JSON: {error.msg}"
+        raise AdmissionError(Reason.JSON, message, place=place_at(text, error.pos)) from None
     if not isinstance(document, dict):
         raise AdmissionError(Reason.JSON, "the document is not a JSON object")
     return document
@@ -60,26 +64,29 @@ def _check_structure(text: str, limits: Limits) -> None:
             limits.hold("json_values", values)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise AdmissionError(Reason.JSON, f"the member {twice[:64]!r} stands twice in one object")
+        message = f"the member {twice[:64]!r} stands twice in one object"
+        raise AdmissionError(Reason.JSON, message, place=repeated_at(text, twice))
     return members
 
 
-def _refuse_constant(text: str) -> Any:
-    raise AdmissionError(Reason.JSON, f"{text} is not a JSON number")
+def _refuse_constant(text: str, literal: str) -> Any:
+    raise AdmissionError(Reason.JSON, f"{literal} is not a JSON number", place=literal_at(text, literal))
 
 
-def _finite(text: str) -> float:
-    number = float(text)
+def _finite(text: str, literal: str) -> float:
+    number = float(literal)
     if not math.isfinite(number):
-        raise AdmissionError(Reason.JSON, f"the number {text[:32]} is out of range")
+        message = f"the number {literal[:32]} is out of range"
+        raise AdmissionError(Reason.JSON, message, place=literal_at(text, literal))
     return number
 
 
-def _bounded(text: str) -> int:
-    if len(text) <= _INT_CHARACTERS and -(1 << 63) <= (number := int(text)) < 1 << 64:
+def _bounded(text: str, literal: str) -> int:
+    if len(literal) <= _INT_CHARACTERS and -(1 << 63) <= (number := int(literal)) < 1 << 64:
         return number
-    raise AdmissionError(Reason.JSON, f"the integer {text[:32]} does not fit 64 bits")
+    message = f"the integer {literal[:32]} does not fit 64 bits"
+    raise AdmissionError(Reason.JSON, message, place=literal_at(text, literal))

@@ -12,11 +12,11 @@ from itertools import pairwise
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.identity import Term
-from smtspool.query.lexer import identifier, identifiers, spell
+from smtspool.query.lexer import depths, identifier, identifiers, spell
 from smtspool.query.limits import Limits
 from smtspool.query.theory import check_fixed, theory_of
 
-__all__ = ["Vocabulary", "strip_annotations"]
+__all__ = ["Vocabulary", "without_annotations"]
 
 _PUNCTUATION = frozenset("()")
 
@@ -154,10 +154,19 @@ def _find(sequence: Sequence[object], item: object, start: int, stop: int) -> in
 
 def _undeclared(tokens: Iterable[str], known: Container[str]) -> AdmissionError:
     name = next(token for token in tokens if token not in known)
-    return AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not declared here")
+    return AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not declared here", at=name)
 
 
-def strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
+def without_annotations(tokens: Sequence[str], limits: Limits) -> tuple[Sequence[str], Sequence[int]]:
+    """``tokens`` without their annotations, and the depth after each. Raises ``AdmissionError``."""
+    levels = depths(tokens, limits)
+    if "!" in tokens:
+        tokens = _strip_annotations(tokens, limits)
+        levels = depths(tokens, limits)
+    return tokens, levels
+
+
+def _strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
     """Replace every ``(! t ...)`` in balanced ``tokens`` by ``t``, which is one term or refused (syntax).
 
     A name given to a whole assertion becomes a definition where something else uses the name. Inside a term

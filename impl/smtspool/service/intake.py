@@ -86,7 +86,7 @@ class Intake:
                 document = parse_telemetry(data)
             except AdmissionError as refusal:
                 digest = None if data is None else sha256(data).hexdigest()
-                bad = Rejection(name, entry.identity, refusal.reason, refusal.message, digest)
+                bad = Rejection(name, entry.identity, refusal, digest)
                 self._reject(bad, quarantine)
                 return
         quarantine.forget(name)

@@ -124,7 +124,7 @@ class Admission:
             queries = _decode(entry.name, data, self._limits)
         except AdmissionError as refusal:
             digest = None if data is None else sha256(data).hexdigest()
-            return Rejection(entry.name, entry.identity, refusal.reason, refusal.message, digest)
+            return Rejection(entry.name, entry.identity, refusal, digest)
         self._batch_queries += len(queries)
         self._batch_bytes += sum(query.size for query in queries)
         return Admissible(entry.name, entry.identity, queries)

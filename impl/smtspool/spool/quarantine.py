@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass
 
-from smtspool.errors import AdmissionError, Reason
+from smtspool.errors import AdmissionError
 from smtspool.files import Directory, Draft, Identity, Unstable, is_temporary, read_stable
 from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
@@ -37,17 +37,17 @@ class Rejection:
 
     name: str
     identity: Identity
-    reason: Reason
-    message: str
+    refusal: AdmissionError
     sha256: str | None  # of the content; None when it was not read
 
     def sidecar(self, now: float) -> bytes:
         """The JSON text of the sidecar, one line of ASCII; ``time`` is in seconds since the epoch."""
+        refusal = self.refusal.to_json()
+        refusal["message"] = refusal["message"][:_MESSAGE_CHARACTERS]
         document = {
             "schema": _SCHEMA,
             "name": self.name,  # bytes that are no UTF-8 are lone surrogates U+DC80..U+DCFF (PEP 383)
-            "reason": self.reason.value,
-            "message": self.message[:_MESSAGE_CHARACTERS],
+            **refusal,
             "sha256": self.sha256,
             "identity": self.identity._asdict(),
             "time": now,
@@ -159,7 +159,7 @@ class Quarantine:
         self._stuck[rejection.name] = rejection.identity
         log.warning(
             "%r in %s is bad (%s) and cannot be moved away (%s): it stays until its owner or root removes it",
-            rejection.name, self._incoming.path, rejection.reason, error.strerror,
+            rejection.name, self._incoming.path, rejection.refusal.reason, error.strerror,
         )  # fmt: skip
         return True
 
