@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .cancellation import Cancellation, CancelReason
     from .capabilities import Capabilities, probe
     from .domainprobe import Probe, ProbeEnd, restrict
-    from .forkserver import ForkServer
+    from .forkserver import EngineUnusable, ForkServer
     from .generation import Generation
     from .hedging import Hedge, HedgePolicy, Plan
     from .persistent import PersistentSolver, Recycle
@@ -30,6 +30,7 @@ __all__ = [
     "Cancellation",
     "Capabilities",
     "EngineSpec",
+    "EngineUnusable",
     "FailureKind",
     "ForkServer",
     "Generation",
@@ -61,7 +62,7 @@ __getattr__, __dir__ = exports(
         "cancellation": ("Cancellation", "CancelReason"),
         "capabilities": ("Capabilities", "probe"),
         "domainprobe": ("Probe", "ProbeEnd", "restrict"),
-        "forkserver": ("ForkServer",),
+        "forkserver": ("EngineUnusable", "ForkServer"),
         "generation": ("Generation",),
         "hedging": ("Hedge", "HedgePolicy", "Plan"),
         "persistent": ("PersistentSolver", "Recycle"),

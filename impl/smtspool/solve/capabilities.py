@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from smtspool.errors import InfrastructureError
 from smtspool.query import Status, parse_smt2
 
-from .forkserver import ForkServer
+from .forkserver import EngineUnusable, ForkServer
 from .generation import Generation
 from .request import Op, Reply, Request
 
@@ -72,6 +72,8 @@ def probe(
                         generation = server.spawn(deadline)
                         helpers.callback(generation.retire, "probe over")
                     sat, unsat = _ask(generation, logic, deadline)
+                except EngineUnusable as error:
+                    return Capabilities(server.spec.name, frozenset(), False, (str(error),))
                 except InfrastructureError as error:
                     # A helper that was killed, or could not be had, says nothing about its engine.
                     complaint = str(error)
