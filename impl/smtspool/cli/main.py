@@ -51,5 +51,5 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _exit(message: str, code: Exit) -> None:
-    print(f"smtspool: {service.plain(message)}", file=sys.stderr)
+    service.complain(message)
     sys.exit(code)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from .campaign import Campaign
     from .config import Settings, Source, default_toml, load
     from .demo import run_demo
-    from .logs import log_to_stderr, plain
+    from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
     from .metrics import exposed
     from .oneshot import Solved, check, solve_scripts
@@ -31,6 +31,7 @@ __all__ = [
     "Source",
     "check",
     "collected_signals",
+    "complain",
     "default_toml",
     "export_inputs",
     "exposed",
@@ -54,7 +55,7 @@ __getattr__, __dir__ = exports(
         "campaign": ("Campaign",),
         "config": ("Settings", "Source", "default_toml", "load"),
         "demo": ("run_demo",),
-        "logs": ("log_to_stderr", "plain"),
+        "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),
         "metrics": ("exposed",),
         "oneshot": ("Solved", "check", "solve_scripts"),

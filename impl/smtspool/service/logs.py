@@ -1,14 +1,30 @@
-"""Log lines on stderr, for people or as JSON lines for machines; texts that a terminal can be shown."""
+"""Log lines on stderr, for people or as JSON lines for machines; texts that a terminal can be shown.
+
+Who logs never waits for who reads: lines go through a bounded queue to a thread that may wait for ever. While
+the queue is full they are dropped and counted, and the count is told as soon as somebody reads again.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import select
+import threading
+from collections import deque
+from contextlib import suppress
 
-__all__ = ["log_to_stderr", "plain"]
+__all__ = ["complain", "dropped_lines", "log_to_stderr", "plain"]
+
+LOGGER = logging.getLogger("smtspool")
 
 # What a line is about, where it is about something: given as ``extra`` to the logger.
 SUBJECTS = ("query", "attempts")
+STDERR = 2
+# Lines that wait for a slow reader.
+LINES_HELD = 4096
+# A process that ends waits so long for a reader of its last lines who does not read.
+PATIENCE_SECONDS = 0.5
 
 
 def plain(text: str) -> str:
@@ -41,12 +57,124 @@ class _JsonLines(logging.Formatter):
         return json.dumps(members)
 
 
-def log_to_stderr(form: str, level: int) -> None:
-    """Send the log of this package to stderr; ``form`` is ``text`` or ``json``."""
-    handler = logging.StreamHandler()
+class StderrLog(logging.Handler):
+    """Lines to descriptor 2, from a thread of its own; :meth:`emit` never waits for it.
+
+    The thread writes to the descriptor and not to ``sys.stderr``: a daemon thread that holds the lock of a
+    stream keeps the interpreter from ending. ``_changed`` guards what follows it and is never held while
+    anything is written.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = threading.Condition()
+        self._lines: deque[bytes] = deque()
+        self._dropped = 0
+        self._idle = True
+        self._closed = False
+        self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
+        self._thread.start()
+
+    @property
+    def dropped(self) -> int:
+        """How many lines nobody will ever see."""
+        with self._changed:
+            return self._dropped
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = self._line(record)
+        with self._changed:
+            if len(self._lines) >= LINES_HELD:
+                self._dropped += 1
+                return
+            self._lines.append(line)
+            self._idle = False
+            self._changed.notify_all()
+
+    def _line(self, record: logging.LogRecord) -> bytes:
+        return f"{self.format(record)}\n".encode("utf-8", "backslashreplace")
+
+    def _write_all(self) -> None:
+        told = 0
+        while (line := self._next()) is not None:
+            whole = _write(line)
+            with self._changed:
+                self._dropped += not whole
+                self._changed.notify_all()
+                dropped = self._dropped
+            if whole and dropped > told and _write(self._line(_loss(dropped - told))):
+                told = dropped
+
+    def _next(self) -> bytes | None:
+        """The line that is to be written, as soon as there is one; None at the end."""
+        with self._changed:
+            self._idle = not self._lines
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._lines or self._closed)
+            return self._lines.popleft() if self._lines else None
+
+    def flush(self) -> None:
+        """Wait until all is written, or nothing has been for PATIENCE_SECONDS: somebody who does not read
+        keeps no process from ending."""
+        with self._changed:
+            while not self._idle:
+                if not self._changed.wait(PATIENCE_SECONDS):
+                    return
+
+    def close(self) -> None:
+        """Write what can be written, and end the thread unless it waits for a reader."""
+        self.flush()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(PATIENCE_SECONDS)
+        super().close()
+
+
+def _loss(count: int) -> logging.LogRecord:
+    message = f"{count} log lines are lost: nobody read them in time"
+    return logging.LogRecord(LOGGER.name, logging.WARNING, __file__, 0, message, None, None)
+
+
+def _write(line: bytes) -> bool:
+    """Write all of it to stderr, however long that takes; False if it cannot be done."""
+    poller = select.poll()
+    poller.register(STDERR, select.POLLOUT)
+    try:
+        while line:
+            poller.poll()  # it may be non-blocking, which is a property of whoever else has it open
+            with suppress(BlockingIOError):
+                line = line[os.write(STDERR, line) :]
+    except OSError:
+        return False  # closed, or a terminal that is gone
+    return True
+
+
+def log_to_stderr(form: str, level: int) -> StderrLog:
+    """Send the log of this package to stderr; ``form`` is ``text`` or ``json``.
+
+    The interpreter closes what is returned when it ends.
+    """
+    handler = StderrLog()
     text = _TextLines("%(asctime)s %(levelname)-7s %(threadName)s: %(message)s")
     handler.setFormatter(_JsonLines() if form == "json" else text)
-    logger = logging.getLogger("smtspool")
-    logger.handlers[:] = [handler]
-    logger.setLevel(level)
-    logger.propagate = False
+    LOGGER.handlers[:] = [handler]
+    LOGGER.setLevel(level)
+    LOGGER.propagate = False
+    return handler
+
+
+def dropped_lines() -> int:
+    """How many lines of this process's log are lost."""
+    return sum(handler.dropped for handler in LOGGER.handlers if isinstance(handler, StderrLog))
+
+
+def complain(message: str) -> None:
+    """A last sentence on stderr, behind the log; given up after PATIENCE_SECONDS if nobody reads."""
+    for handler in LOGGER.handlers:
+        handler.flush()
+    poller = select.poll()
+    poller.register(STDERR, select.POLLOUT)
+    if poller.poll(PATIENCE_SECONDS * 1e3):  # a pipe that has room has room for so few words
+        with suppress(OSError):
+            os.write(STDERR, f"smtspool: {plain(message)}\n".encode("utf-8", "backslashreplace"))
