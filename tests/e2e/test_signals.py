@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
 import time
 
 import pytest
 
-from tests.e2e.campaign import Place
+from tests.e2e.campaign import COMMAND, Place
 from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, query, until
 
 SLOW = equation(1, name="slow", against=2)
@@ -31,7 +32,7 @@ def ended(child: subprocess.Popen[str]) -> str:
     return complaints
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_drains_and_what_was_not_answered_goes_back(place: Place, number: signal.Signals) -> None:
     child = serving(place, SMTSPOOL_DRAIN_SECONDS="0.5")
     child.send_signal(number)
@@ -66,6 +67,46 @@ def test_a_second_signal_stops_at_once(place: Place) -> None:
     assert time.monotonic() - asked < 10
     assert child.returncode == 143
     assert place.counts().pending == place.counts().open
+    place.assert_no_process_left()
+
+
+def test_a_terminal_that_closes_hangs_up_twice_and_drains(place: Place) -> None:
+    place.create(("a.smt2", SLOW))
+    child = place.start("serve", "campaign", "-e", ODD_ENGINE, "-t", "3", SMTSPOOL_DRAIN_SECONDS="1000")
+    until(lambda: place.counts().leased, "a lease")
+    child.send_signal(signal.SIGHUP)
+    assert child.stderr is not None
+    while "draining" not in child.stderr.readline():
+        assert child.poll() is None
+    child.send_signal(signal.SIGHUP)
+    ended(child)
+    assert child.returncode == 129
+    assert place.counts().unknown == 1
+
+
+def test_under_nohup_a_service_outlives_its_terminal(place: Place) -> None:
+    place.create()
+    child = place.launch(["nohup", COMMAND, "serve", "campaign"])
+    assert child.stderr is not None
+    while "serving" not in child.stderr.readline():
+        assert child.poll() is None
+    child.send_signal(signal.SIGHUP)
+    place.run("submit", place.root, place.file("a.smt2", equation(1)))
+    until(lambda: place.counts().done, "an answer")
+    child.terminate()
+    ended(child)
+    assert child.returncode == 143
+
+
+def test_a_log_that_nobody_reads_stops_neither_the_work_nor_a_signal(place: Place) -> None:
+    place.create(*[(f"{n}.smt2", equation(n)) for n in range(256)])
+    child = place.start("serve", "campaign", "-v", "--log-format", "json")
+    assert child.stderr is not None
+    fcntl.fcntl(child.stderr, fcntl.F_SETPIPE_SZ, 4096)
+    until(lambda: place.counts().sat == 256, "every answer")
+    child.terminate()
+    child.wait(PATIENCE_S)
+    assert child.returncode == 143
     place.assert_no_process_left()
 
 

@@ -35,7 +35,7 @@ def serve(
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every answer.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Admit and solve until stopped. SIGINT or SIGTERM drains; a second one stops at once.
+    """Admit and solve until stopped. SIGINT, SIGTERM or SIGHUP drains; a second one stops at once.
 
     With --once the exit code is 3 if the campaign holds an unknown or an error. Under `mpiexec -n N` each
     rank is a master: all admit if the spool's locks hold between the hosts, else one (docs/cluster.md).

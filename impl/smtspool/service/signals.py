@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while a service runs: the first one drains, the second one stops."""
+"""SIGINT, SIGTERM and SIGHUP while a service runs: the first one drains, a second SIGINT or SIGTERM stops."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ LOOK_SECONDS = 0.1
 
 @contextmanager
 def collected_signals() -> Iterator[list[int]]:
-    """Collect SIGINT and SIGTERM in a list. The handler takes no lock, so it may interrupt anything."""
+    """Collect the signals that end a service in a list. The handler takes no lock: it may interrupt anything.
+
+    A terminal that closes may send SIGHUP twice, by its shell and by the kernel: it is never a second signal.
+    Who was started with it ignored, by ``nohup``, keeps ignoring it.
+    """
     received: list[int] = []
 
     def receive(number: int, frame: FrameType | None) -> None:
-        received.append(number)
+        if number != signal.SIGHUP or not received:
+            received.append(number)
 
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    ending = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        ending.append(signal.SIGHUP)
+    before = {number: signal.signal(number, receive) for number in ending}
     try:
         yield received
     finally:
