@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -22,7 +23,7 @@ from smtspool.service.telemetry import Telemetry
 from smtspool.service.worker import BATCH_SECONDS, CLAIM_LIMIT, Worker
 from smtspool.solve import CancelReason, Portfolio
 from smtspool.store import Owner, Patience, Store
-from tests.service.support import ODD_ENGINE, PATIENCE_S, locked, query, until
+from tests.service.support import ODD_ENGINE, PATIENCE_S, Z3, locked, query, until
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), max_deaths=2, lease_seconds=1000.0)
 
@@ -147,6 +148,22 @@ def test_a_query_that_kills_its_helpers_is_parked_with_their_last_words(
         assert store.counts().pending == 1
         bench.finish()
     assert store.counters()["deaths"] == 4
+
+
+def test_a_query_whose_external_engine_was_killed_once_is_asked_again(
+    campaign: Campaign, store: Store, owner: Owner, tmp_path: Path
+) -> None:
+    once = f'if grep -q unlucky "$0" && mkdir {tmp_path}/killed 2>/dev/null; then kill -9 $$; fi'
+    engine = f"mortal=sh -c '{once}; exec {Z3} \"$0\"' {{query}}"
+    unlucky = query(1, name="unlucky", against=2)
+    store.ingest([unlucky])
+    with (
+        Fleet(replace(SETTINGS, engines=(engine,))) as fleet,
+        Bench(campaign, fleet, owner) as bench,
+    ):
+        bench.finish()
+    assert status_of(store, unlucky.id) is Status.UNSAT
+    assert store.counters()["deaths"] == 1
 
 
 def test_a_lost_lease_cancels_the_solve_and_commits_nothing(

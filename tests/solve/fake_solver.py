@@ -52,6 +52,10 @@ def check_sat(behaviour: str) -> None:
         say("unsat\n")
     elif behaviour == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    elif behaviour == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif behaviour == "crash in a shell":
+        sys.exit(128 + signal.SIGSEGV)
     elif behaviour == "offspring":
         subprocess.Popen(["sleep", "1000"])
         say("unsat\n")

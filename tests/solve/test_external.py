@@ -59,12 +59,38 @@ def test_its_answers_are_taken(file):
 
 @both_ways
 @pytest.mark.parametrize(
-    "behaviour", ["silent", "maybe", "twice", "crash", "latin", "unsat (TIMEOUT)", "half and die", "torrent"]
+    "behaviour", ["silent", "maybe", "twice", "latin", "unsat (TIMEOUT)", "half and die", "torrent"]
 )
 def test_anything_else_is_an_error_and_never_an_answer(behaviour, file):
     reply = ask(behaviour, file=file)
     assert (reply.status, reply.model) == (Status.ERROR, None)
     assert reply.reason
+
+
+@both_ways
+@pytest.mark.parametrize("behaviour", ["crash", "killed", "crash in a shell"])
+def test_a_command_that_a_signal_ends_takes_its_helper_along(behaviour, file):
+    """It is no answer of the engine's: whoever asked may ask again, and counts a death."""
+    with no_trace(), ForkServer(command(behaviour, file=file)) as server:
+        generation = server.spawn(soon())
+        with pytest.raises(GenerationFailed, match=r"was ended by signal (9|11)") as failed:
+            generation.exchange(request(), soon())
+        assert failed.value.kind is FailureKind.CRASHED
+        generation.retire("end of test")
+        assert generation.wait_reaped(soon()) == "exit 1"
+
+
+def test_a_command_killed_while_nobody_uses_it_costs_no_query():
+    with no_trace(), ForkServer(command("unsat", file=False)) as server:
+        generation = server.spawn(soon())
+        assert generation.exchange(request(fresh=True), soon()).status is Status.UNSAT
+        (ready,) = descendants(generation.pid)
+        os.kill(ready, 9)
+        assert eventually(
+            lambda: Path(f"/proc/{ready}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        )
+        assert generation.exchange(request(fresh=True), soon()).status is Status.UNSAT
+        generation.retire("end of test")
 
 
 @both_ways

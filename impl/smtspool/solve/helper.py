@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from smtspool.query import Status
 
-from .engines import Engine, EngineError, Session, Wanted
+from .engines import Engine, EngineDied, EngineError, Session, Wanted
 from .frames import Inbox, pack, unpack
 from .processes import become_subreaper, die_with_parent, die_with_pipe, lower, yield_to_others
 from .request import Op, Reply, pushes
@@ -49,6 +49,8 @@ def main(
         status = 0
     except MemoryError:
         os.write(2, b"out of memory\n")
+    except EngineDied as death:
+        os.write(2, f"{death}\n".encode())
     except BaseException:  # noqa: BLE001 - the end of this process: say why, run nothing of the parent's
         traceback.print_exc()
         sys.stderr.flush()

@@ -3,10 +3,10 @@
 from smtspool.errors import ConfigError
 
 from ..spec import EngineSpec
-from .base import Engine, EngineError, Session, Wanted
+from .base import Engine, EngineDied, EngineError, Session, Wanted
 from .external import External
 
-__all__ = ["Engine", "EngineError", "Session", "Wanted", "load_engine", "warm_up"]
+__all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted", "load_engine", "warm_up"]
 
 
 def load_engine(spec: EngineSpec) -> Engine:

@@ -7,11 +7,16 @@ from typing import NamedTuple, Protocol
 
 from smtspool.query import Status
 
-__all__ = ["Engine", "EngineError", "Session", "Wanted"]
+__all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted"]
 
 
 class EngineError(Exception):
     """The engine refused the text or failed in an orderly way; the text says why. Its session is over."""
+
+
+class EngineDied(Exception):
+    """The process of the engine was killed or has crashed; the text says how. Its helper dies of it too, so
+    that the query is treated as one that killed its helper."""
 
 
 class Wanted(NamedTuple):
@@ -28,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Session(Protocol):
-    """One assertion stack of an engine. Every method may raise :class:`EngineError`."""
+    """One assertion stack of an engine. Every method may raise :class:`EngineError` or `EngineDied`."""
 
     def load(self, commands: str) -> None:
         """The logic, declarations, definitions and assertions."""

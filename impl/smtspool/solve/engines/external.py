@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import select
@@ -16,13 +17,16 @@ from smtspool.query import Status
 
 from ..processes import Children, die_with_parent
 from ..spec import EngineSpec
-from .base import Engine, EngineError, Session, Wanted
+from .base import Engine, EngineDied, EngineError, Session, Wanted
 from .sexpr import items
 from .text import TextSession, definitions, hexadecimal
 
 __all__ = ["External"]
 
 _CHUNK = 64 * 1024
+_REFUSED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # by the machine, for a while
+_ENDING_S = 1.0  # from the end of a command's output until it has exited
+_SHELL_SIGNAL = 128  # and more is a shell's exit code for a command that a signal ended
 _COMPLAINT = 500  # characters quoted of what an engine printed
 _OUTPUT = 64 << 20  # bytes that one answer may have
 
@@ -40,12 +44,16 @@ class External(Engine):
         assert self._spec.command is not None
         if not self._spec.interactive:
             return FileSession(self._spec.command, preamble)
-        command, self._ready = self._ready or Command(self._spec.command, subprocess.PIPE), None
+        command, self._ready = self._ready, None
+        if command is not None and command.has_exited(0.0):  # nobody's query did that
+            command.end()
+            command = None
+        command = command or Command(self._spec.command, subprocess.PIPE)
         return InteractiveSession(command, preamble, self)
 
     def start_ahead(self, words: Sequence[str]) -> None:
         """The next session's process. If it cannot start now, that session will say so."""
-        with suppress(EngineError):
+        with suppress(EngineError, EngineDied):
             self._ready = Command(words, subprocess.PIPE)
 
 
@@ -64,7 +72,8 @@ class Command:
                 preexec_fn=lambda: die_with_parent(parent),  # a helper has one thread
             )
         except OSError as error:
-            raise EngineError(f"{words[0]!r} cannot be started: {error}") from error
+            kind = EngineDied if error.errno in _REFUSED else EngineError
+            raise kind(f"{words[0]!r} cannot be started: {error}") from error
         self._pidfd = os.pidfd_open(self._popen.pid)
         self.printed = bytearray()
         for pipe in (self._popen.stdin, self._popen.stdout):
@@ -74,7 +83,8 @@ class Command:
     def converse(self, text: bytes, until: bytes | None, end: float | None) -> None:
         """Write ``text``, collect output until it has ``until``, or without one until the end.
 
-        Raises :class:`EngineError` if it ends early or prints too much, ``TimeoutError`` at ``end``.
+        Raises :class:`EngineError` if it ends early or prints too much, :class:`EngineDied` if a signal ended
+        it, ``TimeoutError`` at ``end``.
         """
         unsent = memoryview(text)
         listening = True
@@ -104,7 +114,7 @@ class Command:
             if ended:
                 if until is None:
                     return
-                raise EngineError(f"the command ended early: {self.end()}")
+                raise self.ended_early()
 
     def read(self) -> bool:
         """Take what was printed; False at its end."""
@@ -122,6 +132,29 @@ class Command:
     @property
     def ended(self) -> bool:
         return self._pidfd < 0
+
+    def has_exited(self, within_s: float) -> bool:
+        """Whether it is over, or soon is, without our doing."""
+        poller = select.poll()
+        poller.register(self._pidfd, select.POLLIN)
+        return bool(poller.poll(int(within_s * 1000)))
+
+    def ended_early(self) -> EngineError | EngineDied:
+        """It has said less than it should; what became of it."""
+        killed_by_us = self.ended or not self.has_exited(_ENDING_S)
+        how = self.end()
+        if self.death is None or killed_by_us:
+            return EngineError(f"the command ended early: {how}")
+        return self.death
+
+    @property
+    def death(self) -> EngineDied | None:
+        """Of a command that has ended: the signal it died of, seen by us or by the shell that ran it."""
+        code = self._popen.returncode
+        if 0 <= code <= _SHELL_SIGNAL:
+            return None
+        signal_number = -code if code < 0 else code - _SHELL_SIGNAL
+        return EngineDied(f"{self.words[0]!r} was ended by signal {signal_number}")
 
     def end(self) -> str:
         """Kill the command and all it left behind; how it ended. Idempotent."""
@@ -155,7 +188,7 @@ class InteractiveSession(TextSession):
     def run(self, commands: str) -> str:
         command = self._command
         if command.ended or not command.read():
-            raise EngineError(f"the command ended early: {command.end()}")
+            raise command.ended_early()
         if command.printed:
             raise EngineError(f"text that nobody asked for: {bytes(command.printed[:_COMPLAINT])!r}")
         mark = f"smtspool-{next(self._marks)}-done"
@@ -222,7 +255,10 @@ class FileSession(TextSession):
             except BaseException:
                 command.end()
                 raise
-            return self._read(_decoded(command.printed), command.end())
+            how = command.end()
+            if command.death is not None:
+                raise command.death
+            return self._read(_decoded(command.printed), how)
         finally:
             os.close(query)
 
