@@ -76,7 +76,8 @@ def test_bad_files_never_stop_the_pass(place: Place) -> None:
     (incoming / "g.smt2").mkdir()
     os.mkfifo(incoming / "h.smt2")
     (incoming / os.fsdecode(b"i-\xff.smt2")).write_text(equation(4))
-    place.run("serve", place.root, "--once")
+    log = place.run("serve", place.root, "--once").stderr
+    assert "rejected (json): a-bad.json:1:" in log and "rejected (symlink): f.smt2: " in log
     assert sorted(place.answers().values()) == ["sat", "sat", "unsat"]
     assert place.in_spool("incoming") == set()
     rejected = {name for name in place.in_spool("rejected") if not name.endswith(".error")}

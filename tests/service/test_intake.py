@@ -108,7 +108,7 @@ def test_a_file_that_is_replaced_before_it_is_settled_is_another_one(spool: Path
     ],
 )  # fmt: skip
 def test_what_is_no_telemetry_is_quarantined_with_the_reason(
-    spool: Path, intake: Intake, data: bytes, reason: str
+    spool: Path, intake: Intake, data: bytes, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     window = Window()
     publish(spool, "bad.json", data)
@@ -119,6 +119,7 @@ def test_what_is_no_telemetry_is_quarantined_with_the_reason(
     assert names(spool / "rejected-telemetry") == ["bad.json", "bad.json.error"]
     assert json.loads((spool / "rejected-telemetry" / "bad.json.error").read_text())["reason"] == reason
     assert intake.rejected == 1
+    assert f"rejected ({reason}): bad.json" in caplog.text
 
 
 @pytest.mark.parametrize("make", [

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from smtspool.actions import Step, observed_by
-from smtspool.errors import InfrastructureError
+from smtspool.errors import AdmissionError, InfrastructureError, Reason
 from smtspool.files import Identity
 from smtspool.query import parse_file
-from smtspool.spool import Spool, admission
+from smtspool.spool import Refusals, Rejection, Spool, admission
 from smtspool.spool.names import free_names, quarantine_names
+from smtspool.spool.quarantine import TOLD_PER_MINUTE
 from tests.spool.support import (
     BROKEN,
     Ledger,
@@ -42,6 +43,32 @@ def test_a_sidecar_says_what_why_and_when(root: Path, spool: Spool, ledger: Ledg
         "identity": identity._asdict(),
         "time": 1234.5,
     }
+
+
+def test_each_refusal_is_told_with_its_place_until_there_are_too_many(
+    root: Path, spool: Spool, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(TOLD_PER_MINUTE + 10):
+        publish(root, f"{number:02}.json", BROKEN)
+    scan(spool, ledger)
+    told = [record.getMessage() for record in caplog.records]
+    assert told[0].startswith("rejected (json): 00.json:1:12: ")
+    assert len(told) == TOLD_PER_MINUTE + 1
+    assert told[-1].endswith(f"see the sidecars, such as {TOLD_PER_MINUTE}.json.error")
+
+
+def test_after_a_minute_refusals_are_told_again(caplog: pytest.LogCaptureFixture) -> None:
+    now = [0.0]
+    refusals = Refusals(clock=lambda: now[0])
+    bad = Rejection(
+        "a", Identity(0, 0, 0, 0, 0, 0), AdmissionError(Reason.SUFFIX, "neither json nor smt2"), None
+    )
+    for _ in range(TOLD_PER_MINUTE + 5):
+        refusals.tell(bad, "a")
+    now[0] = 60.0
+    refusals.tell(bad, "a")
+    assert len(caplog.records) == TOLD_PER_MINUTE + 2
+    assert caplog.records[-1].getMessage() == "rejected (suffix): a: neither json nor smt2"
 
 
 def test_hostile_kinds_are_moved_as_they_are(root: Path, spool: Spool, ledger: Ledger) -> None:

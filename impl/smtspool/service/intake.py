@@ -19,7 +19,7 @@ from typing import Any, Self
 from smtspool.errors import AdmissionError
 from smtspool.files import Directory, FileLock, Identity, Unstable, open_entry, write_durable
 from smtspool.profile import MAX_TELEMETRY_BYTES, parse_telemetry
-from smtspool.spool import DirectoryState, Quarantine, Rejection, is_published
+from smtspool.spool import DirectoryState, Quarantine, Refusals, Rejection, is_published
 
 __all__ = ["Intake", "submit_telemetry"]
 
@@ -48,6 +48,7 @@ class Intake:
         self._locked = False
         self._in_order: DirectoryState | None = None  # see Quarantine.repair
         self._stuck: dict[str, Identity] = {}  # see Quarantine.cannot_take
+        self._refusals = Refusals()
         self._wall = wall
         self._taken: dict[str, Identity] = {}  # observed, and not yet known to be on disk
         self.accepted = 0
@@ -62,7 +63,7 @@ class Intake:
             self._locked = self._lock.try_acquire()
             if not self._locked:
                 return True
-        quarantine = Quarantine(self._incoming, self._rejected, self._stuck)
+        quarantine = Quarantine(self._incoming, self._rejected, self._stuck, self._refusals)
         self._in_order = quarantine.repair(self._in_order, self._wall())
         names = sorted(filter(is_published, self._incoming.names()))
         for gone in self._stuck.keys() - set(names):
@@ -116,6 +117,7 @@ class Intake:
             return
         self._rejected.sync()
         self.rejected += 1
+        quarantine.took(bad, kept)
 
     def submit(self, data: bytes) -> None:
         """Publish one telemetry file, durably, under a fresh name."""

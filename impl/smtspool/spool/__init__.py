@@ -6,9 +6,18 @@ Whoever reads other files from a spool uses the same names and the same :class:`
 """
 
 from smtspool.spool.names import is_published
-from smtspool.spool.quarantine import Quarantine, Rejection
+from smtspool.spool.quarantine import Quarantine, Refusals, Rejection
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.spool import Spool
 from smtspool.spool.state import DirectoryState
 
-__all__ = ["DirectoryState", "Outcome", "Quarantine", "Rejection", "ScanReport", "Spool", "is_published"]
+__all__ = [
+    "DirectoryState",
+    "Outcome",
+    "Quarantine",
+    "Refusals",
+    "Rejection",
+    "ScanReport",
+    "Spool",
+    "is_published",
+]

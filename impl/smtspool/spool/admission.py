@@ -195,6 +195,7 @@ class Admission:
             fate = Fate.REPLACED
         if fate is Fate.MOVED:
             self.tally.rejected += 1
+            self._quarantine.took(file, kept)
             return fate
         self._quarantine.drop_sidecar(kept)
         self.tally.deferred += fate is Fate.REPLACED

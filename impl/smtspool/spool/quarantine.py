@@ -10,7 +10,10 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -19,13 +22,14 @@ from smtspool.files import Directory, Draft, Identity, Unstable, is_temporary, r
 from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
 
-__all__ = ["Quarantine", "Rejection"]
+__all__ = ["Quarantine", "Refusals", "Rejection"]
 
 log = logging.getLogger("smtspool")
 
 _SCHEMA = "smtspool-rejection-v1"
 _SIDECAR_BYTES = 1 << 16
 _MESSAGE_CHARACTERS = 2000
+TOLD_PER_MINUTE = 20
 # What a rename says of the entry, unless it is the folder's: it is a directory that is not ours to write to,
 # or a mount point.
 _IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY})
@@ -55,16 +59,42 @@ class Rejection:
         return json.dumps(document).encode("ascii") + b"\n"
 
 
+class Refusals:
+    """A warning for each file that is taken into quarantine, until there are too many in a minute.
+
+    The sidecars tell of all of them. For one thread."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._minute_ends = -math.inf
+        self._told = 0
+
+    def tell(self, rejection: Rejection, kept: str) -> None:
+        now = self._clock()
+        if now >= self._minute_ends:
+            self._minute_ends = now + 60
+            self._told = 0
+        self._told += 1
+        if self._told <= TOLD_PER_MINUTE:
+            refusal = rejection.refusal
+            log.warning("rejected (%s): %s", refusal.reason, refusal.of(rejection.name))
+        elif self._told == TOLD_PER_MINUTE + 1:
+            log.warning("more files are rejected; from here on see the sidecars, such as %s%s", kept, ERROR)
+
+
 class Quarantine:
     """``rejected/`` in the hands of the holder of the admission lock, for one scan."""
 
-    __slots__ = ("_incoming", "_leftovers", "_rejected", "_stuck")
+    __slots__ = ("_incoming", "_leftovers", "_refusals", "_rejected", "_stuck")
 
-    def __init__(self, incoming: Directory, rejected: Directory, stuck: dict[str, Identity]) -> None:
-        """``stuck`` is what earlier scans found that it cannot take; it outlives this one."""
+    def __init__(
+        self, incoming: Directory, rejected: Directory, stuck: dict[str, Identity], refusals: Refusals
+    ) -> None:
+        """``stuck`` is what earlier scans found that it cannot take; both outlive this one."""
         self._incoming = incoming
         self._rejected = rejected
         self._stuck = stuck
+        self._refusals = refusals
         # A file in incoming/ -> the name that a leftover sidecar keeps for it in rejected/.
         self._leftovers: dict[str, str] = {}
 
@@ -146,6 +176,10 @@ class Quarantine:
             return False
         self.forget(name)
         return True
+
+    def took(self, rejection: Rejection, kept: str) -> None:
+        """The file has moved, to the name ``kept`` beside its sidecar."""
+        self._refusals.tell(rejection, kept)
 
     def cannot_take(self, rejection: Rejection, error: OSError) -> bool:
         """Whether ``error`` refused the move for what the entry is: it is not the machine that failed.

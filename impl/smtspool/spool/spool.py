@@ -18,7 +18,7 @@ from smtspool.files import Directory, FileLock, Identity
 from smtspool.query import Limits
 from smtspool.spool.admission import Admission, Commit, Folders, Tally
 from smtspool.spool.names import is_published
-from smtspool.spool.quarantine import Quarantine
+from smtspool.spool.quarantine import Quarantine, Refusals
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.state import DirectoryState
 from smtspool.spool.submission import publish, sweep
@@ -53,6 +53,7 @@ class Spool:
         self._seen: DirectoryState | None = None  # incoming/, just before it was last listed to the end
         self._in_order: DirectoryState | None = None  # rejected/, see Quarantine.repair
         self._stuck: dict[str, Identity] = {}  # in incoming/, see Quarantine.cannot_take
+        self._refusals = Refusals()
 
     @classmethod
     def open(
@@ -128,7 +129,7 @@ class Spool:
             ended: str | None = "failed"
             try:
                 with self._folders() as folders:
-                    quarantine = Quarantine(folders.incoming, folders.rejected, self._stuck)
+                    quarantine = Quarantine(folders.incoming, folders.rejected, self._stuck, self._refusals)
                     with action("List", consumer=consumer):
                         self._in_order = quarantine.repair(self._in_order, wall())
                         names = self._list(folders.incoming, wall())
