@@ -95,23 +95,40 @@ def test_a_plan_has_every_engine_once_and_a_bounded_delay(seen: list[Time]) -> N
     assert 0 <= plan.delay_s <= policy.hard_s
 
 
+TIMES = {"answered": [1.0], "cut": [2.0]}
+
+
 @pytest.mark.parametrize(
     "garbage",
     [
-        {"QF_BV/5": []},
-        {"QF_BV/5": {"z3": 3}},
-        {"QF_BV/5": {"z3": {"answered": [1.0]}}},
-        {"QF_BV/5": {"z3": {"answered": [], "cut": []}}},
-        {"QF_BV/5": {"z3": {"answered": [-1.0], "cut": []}}},
-        {"QF_BV/5": {"z3": {"answered": [True], "cut": []}}},
-        {"QF_BV/5": {"z3": {"answered": [float("inf")], "cut": []}}},
-        {"QF_BV/5": {"z3": {"answered": ["1"], "cut": []}}},
+        3,
+        {"answered": [1.0]},
+        {"answered": [], "cut": []},
+        {"answered": [-78.0], "cut": []},
+        {"answered": [True], "cut": []},
+        {"answered": [float("inf")], "cut": []},
+        {"answered": [float("nan")], "cut": []},
+        {"answered": [10**400], "cut": []},
+        {"answered": ["1"], "cut": []},
+        {"answered": 1.0, "cut": []},
     ],
 )
-def test_damaged_experience_is_refused_and_the_old_kept(garbage: dict[str, object]) -> None:
+def test_damaged_experience_costs_itself_only(garbage: object) -> None:
     policy = HedgePolicy()
-    policy.learn(query(), [Time("z3", 1.0)])
-    kept = policy.to_json()
-    with pytest.raises(ValueError, match="hedge"):
-        policy.load(garbage)
-    assert policy.to_json() == kept
+    assert policy.load({"QF_BV/5": {"z3": garbage, "cvc5": TIMES}, "QF_BV/6": {"z3": TIMES}}) == 1
+    assert policy.to_json() == {"QF_BV/5": {"cvc5": TIMES}, "QF_BV/6": {"z3": TIMES}}
+
+
+@pytest.mark.parametrize(("garbage", "unusable"), [(None, 0), ([], 1), ({"QF_BV/5": []}, 1)])
+def test_experience_that_is_none_is_a_start_from_nothing(garbage: object, unusable: int) -> None:
+    policy = HedgePolicy()
+    assert policy.load(garbage) == unusable
+    assert policy.to_json() == {}
+
+
+@pytest.mark.parametrize("ms", [-78.0, float("nan"), float("inf")])
+def test_what_is_no_time_is_not_learnt(ms: float) -> None:
+    policy = HedgePolicy()
+    policy.learn(query(), [Time("mine", ms)] * 100)
+    assert policy.plan(query(), ENGINES).order[0] == "bitwuzla"
+    assert policy.load(json.loads(json.dumps(policy.to_json()))) == 0

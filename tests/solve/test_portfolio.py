@@ -443,3 +443,26 @@ def test_a_sat_that_nobody_had_time_to_judge_is_not_held_against_its_engine(raci
     portfolio.solve(QUERY, timeout_s=5)
     (records,) = portfolio.policy.to_json().values()
     assert max(records["bitwuzla"]["answered"]) < 4_000
+
+
+def test_an_engine_that_joins_late_and_fails_has_used_up_the_whole_time(racing: Race) -> None:
+    portfolio = racing(policy=Hedge.FIXED, bitwuzla="hang", z3="garbage")
+    portfolio.policy.floor_s = 0.25
+    portfolio.solve(QUERY, timeout_s=1)
+    (records,) = portfolio.policy.to_json().values()
+    assert max(records["z3"]["answered"]) > 900
+
+
+def test_an_engine_that_got_no_helper_has_taken_no_time() -> None:
+    class Refusing(ScriptedServer):
+        def spawn(self, deadline: float) -> Generation:
+            raise InfrastructureError("no helper today")
+
+    with (
+        Refusing("bitwuzla") as one,
+        ScriptedServer("z3", "unsat") as other,
+        Portfolio([one, other], policy=HedgePolicy(Hedge.FIXED)) as portfolio,
+    ):
+        assert portfolio.solve(QUERY, timeout_s=10).status is Status.UNSAT
+        (records,) = portfolio.policy.to_json().values()
+    assert set(records) == {"z3"}

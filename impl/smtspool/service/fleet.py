@@ -102,12 +102,14 @@ class Fleet:
 
     def recall(self, store: Store) -> None:
         """Take over what earlier services learnt about this campaign's queries."""
-        known = store.get(KNOWLEDGE)
         try:
-            self.policy.load(known if isinstance(known, dict) else {})
-        except ValueError as error:
-            # It only saves time, so a start from nothing is better than none.
-            log.warning("what earlier services learnt about engines is unusable: %s", error)
+            known = store.get(KNOWLEDGE)
+        except ValueError:
+            known = "no JSON"
+        unusable = self.policy.load(known)
+        if unusable:
+            # It only saves time.
+            log.warning("%d of what earlier services learnt about engines is unusable: left out", unusable)
 
     def remember(self, store: Store) -> None:
         """Write down what was learnt, for the next service."""

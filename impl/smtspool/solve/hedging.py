@@ -24,6 +24,7 @@ _WINDOW = 64  # answers remembered per class and engine
 _PRIOR_WEIGHT = 4  # a prior counts as this many answers
 _PRIOR_MS: Mapping[str, float] = {"bitwuzla": 1.4, "z3": 5.0, "cvc5": 6.0}  # warm, per SAGE query
 _STRANGER_MS = 20.0  # an engine nobody measured
+_LONGEST_MS = 1e9  # eleven days; no query may take so long
 
 
 class Hedge(StrEnum):
@@ -109,10 +110,10 @@ class HedgePolicy:
         return Plan(order, min(self.hard_s, max(self.floor_s, 4 * p95_s)))
 
     def learn(self, query: Query, times: Iterable[Time]) -> None:
-        """Record what became of the engines of a finished race."""
+        """Record what became of the engines of a finished race; what is no time teaches nothing."""
         with self._lock:
             records = self._seen.setdefault(_class_of(query), {})
-            for time in times:
+            for time in filter(lambda time: _is_time(time.ms), times):
                 if time.engine not in records:
                     records[time.engine] = _Record(_prior(time.engine).answered)
                 records[time.engine].add(time)
@@ -128,15 +129,23 @@ class HedgePolicy:
                 for key, records in self._seen.items()
             }
 
-    def load(self, members: Mapping[str, Any]) -> None:
-        """Take over what :meth:`to_json` of an earlier run gave; raises ValueError on anything else."""
+    def load(self, members: object) -> int:
+        """Take over what :meth:`to_json` of an earlier run gave. Returns how many entries, records of one
+        engine or classes of queries, are unusable and left out."""
+        if not isinstance(members, Mapping):
+            return 0 if members is None else 1
         learnt: dict[str, dict[str, _Record]] = {}
-        for key, records in members.items():
-            if not isinstance(records, Mapping):
-                raise ValueError(f"hedge class {key!r} is not an object")
-            learnt[key] = {engine: _record(record) for engine, record in records.items()}
+        unusable = 0
+        for key, entries in members.items():
+            if not isinstance(entries, Mapping):
+                unusable += 1
+                continue
+            records = {engine: _record(entry) for engine, entry in entries.items()}
+            learnt[key] = {engine: record for engine, record in records.items() if record is not None}
+            unusable += len(records) - len(learnt[key])
         with self._lock:
             self._seen = learnt
+        return unusable
 
     def _records(self, query: Query) -> Mapping[str, _Record]:
         return self._seen.get(_class_of(query), {})
@@ -156,16 +165,14 @@ def _prior(engine: str) -> _Record:
     return _Record([_PRIOR_MS.get(engine, _STRANGER_MS)] * _PRIOR_WEIGHT)
 
 
-def _record(members: object) -> _Record:
+def _record(members: object) -> _Record | None:
+    """None for what :meth:`HedgePolicy.to_json` never writes."""
     if not isinstance(members, Mapping) or set(members) != {"answered", "cut"}:
-        raise ValueError("a hedge record has the members 'answered' and 'cut'")
-    for times in members.values():
-        if not isinstance(times, list) or not all(_is_time(ms) for ms in times):
-            raise ValueError("a hedge record is made of lists of milliseconds")
-    if not members["answered"]:
-        raise ValueError("a hedge record holds at least one answer")
-    return _Record(members["answered"], members["cut"])
+        return None
+    if not all(isinstance(times, list) and all(map(_is_time, times)) for times in members.values()):
+        return None
+    return _Record(members["answered"], members["cut"]) if members["answered"] else None
 
 
 def _is_time(ms: object) -> bool:
-    return isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms < float("inf")
+    return isinstance(ms, int | float) and not isinstance(ms, bool) and 0 <= ms <= _LONGEST_MS

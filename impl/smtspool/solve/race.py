@@ -176,12 +176,15 @@ class Race:
     def times(self) -> Iterator[Time]:
         """What the policy learns from a finished race.
 
-        An engine that was cut off is known to be slower than the winner only if it ran for longer. What it
-        takes with most of a path on its stack says nothing about the next path.
+        An engine that decided nothing has used up the time of the query, however late it joined. One that was
+        cut off is known to be slower than the winner only if it ran for longer, and one that got no helper
+        did not run. What it takes with most of a path on its stack says nothing about the next path.
         """
         best = min((one.answer.elapsed_ms for one in self._findings() if one.accepted), default=None)
         for runner in self._runners:
             finding, engine = runner.finding, runner.solver.engine
+            if runner.trouble is not None:
+                continue
             if finding is None or finding.answer.attempts[0].cancelled:
                 ran_ms = (self.clock() - runner.started) * 1e3
                 if best is not None and ran_ms > best:
@@ -191,7 +194,7 @@ class Race:
             elif finding.accepted or finding.unchecked:
                 yield Time(engine, finding.answer.elapsed_ms)
             else:
-                yield Time(engine, (self.limit - runner.started) * 1e3)
+                yield Time(engine, (self.limit - self._runners[0].started) * 1e3)
 
     # -- until it is decided ----------------------------------------------------------------------------
 
