@@ -50,7 +50,7 @@ def consume(gate: Gate, *, spool: str, store: str, name: str, batch: int) -> Non
             before = looks
             try:
                 report = asdict(
-                    source.scan(sink.ingest, consumer=name, budget_s=1.0, batch=batch, clock=_stopped)
+                    source.scan(sink.admit, consumer=name, budget_s=1.0, batch=batch, clock=_stopped)
                 )
             except InfrastructureError as error:
                 report = {"outcome": type(error).__name__}

@@ -51,7 +51,7 @@ def _consume(spool: Path, store: Path, trace: Path) -> None:
         while True:
             # With a clock that stands still, a batch ends by its size alone, as in the model.
             report = source.scan(
-                sink.ingest, consumer=str(os.getpid()), budget_s=1.0, batch=BATCH, clock=lambda: 0.0
+                sink.admit, consumer=str(os.getpid()), budget_s=1.0, batch=BATCH, clock=lambda: 0.0
             )
             if report.outcome is not Outcome.SCANNED:
                 never.wait(0.05)

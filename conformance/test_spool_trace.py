@@ -18,7 +18,7 @@ from conformance.spool_stress import BATCH, Stress, stress
 from conformance.spool_trace import check, check_file, damage, explain, lines_of, unbound
 from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
-from smtspool.query import Query
+from smtspool.query import QueryFile
 from smtspool.service import traced
 from smtspool.spool import Spool
 from smtspool.store import Store
@@ -38,7 +38,7 @@ def recording(tmp_path: Path) -> str:
         spool.submit("c.smt2", CONTENTS["h"])
         with traced(tmp_path / "trace.ndjson"):
             for _ in range(2):
-                spool.scan(store.ingest, consumer="p", budget_s=60.0, batch=2)
+                spool.scan(store.admit, consumer="p", budget_s=60.0, batch=2)
     return (tmp_path / "trace.ndjson").read_text()
 
 
@@ -60,13 +60,13 @@ def troubled(tmp_path: Path) -> Path:
     ):
         spool.submit_many([(f"{name}.smt2", CONTENTS["g"]) for name in "abcd"])
 
-        def commit(queries: Sequence[Query]) -> Sequence[bool]:
+        def commit(files: Sequence[QueryFile]) -> Sequence[bool]:
             for name in vanishing:
                 (incoming / name).unlink()
             vanishing.clear()
-            return store.ingest(queries)
+            return store.admit(files)
 
-        def refuse(queries: Sequence[Query]) -> Sequence[bool]:
+        def refuse(files: Sequence[QueryFile]) -> Sequence[bool]:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
         vanishing = ["a.smt2", "b.smt2"]
@@ -108,16 +108,16 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             spool.submit_many([(name, CONTENTS[content]), ("z.smt2", CONTENTS["h"])])
             failing.add(folder)
             with pytest.raises(InfrastructureError):
-                spool.scan(store.ingest, consumer="p", budget_s=60.0, batch=1)
+                spool.scan(store.admit, consumer="p", budget_s=60.0, batch=1)
             failing.clear()
         moved = tmp_path / "elsewhere"
         (tmp_path / "spool" / "rejected").rename(moved)
         (tmp_path / "spool" / "rejected").write_bytes(b"not a folder")
         with pytest.raises(InfrastructureError):
-            spool.scan(store.ingest, consumer="p", budget_s=60.0)
+            spool.scan(store.admit, consumer="p", budget_s=60.0)
         (tmp_path / "spool" / "rejected").unlink()
         moved.rename(tmp_path / "spool" / "rejected")
-        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+        spool.scan(store.admit, consumer="p", budget_s=60.0)
     return tmp_path / "trace.ndjson"
 
 
@@ -148,21 +148,21 @@ def withdrawn(tmp_path: Path) -> Path:
         traced(tmp_path / "trace.ndjson"),
     ):
 
-        def replaced(queries: Sequence[Query]) -> Sequence[bool]:
+        def replaced(files: Sequence[QueryFile]) -> Sequence[bool]:
             (tmp_path / "other").write_bytes(CONTENTS["h"])
             (tmp_path / "other").rename(incoming / "b.smt2")
-            return store.ingest(queries)
+            return store.admit(files)
 
         spool.submit_many([(f"{name}.smt2", CONTENTS["g"]) for name in "abc"])
         spool.scan(replaced, consumer="p", budget_s=60.0)
         (incoming / "b.smt2").unlink()
         spool.submit_many([(f"{name}.smt2", CONTENTS["bad"]) for name in "ad"])
-        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+        spool.scan(store.admit, consumer="p", budget_s=60.0)
         spool.submit_many([(f"{name}.smt2", CONTENTS["h"]) for name in "bce"])
         for _ in range(2):
-            spool.scan(store.ingest, consumer="p", budget_s=0.0)
+            spool.scan(store.admit, consumer="p", budget_s=0.0)
         spool.submit("a.smt2", CONTENTS["g"])
-        spool.scan(store.ingest, consumer="p", budget_s=60.0)
+        spool.scan(store.admit, consumer="p", budget_s=60.0)
     return tmp_path / "trace.ndjson"
 
 

@@ -60,7 +60,7 @@ def admit(bench: Bench, problems: Sequence[Problem], store_directory: Path | Non
         fill(directory / "spool" / "incoming", problems)
         with Store.open(store_directory or directory / "store", create=True) as store:
             started = time.perf_counter()
-            report = spool.scan(store.ingest, consumer="benchmark", budget_s=BUDGET_SECONDS, batch=BATCH)
+            report = spool.scan(store.admit, consumer="benchmark", budget_s=BUDGET_SECONDS, batch=BATCH)
             taken = time.perf_counter() - started
     if report.accepted != len(problems):
         raise RuntimeError(f"{report.accepted} of {len(problems)} files were accepted: {report}")

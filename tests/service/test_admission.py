@@ -3,6 +3,9 @@ owner of the spool, but not for ever."""
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
@@ -10,6 +13,9 @@ from typing import Any
 
 import pytest
 
+from smtspool.actions import Step, observed_by
+from smtspool.errors import InfrastructureError
+from smtspool.files import Directory
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service import admission as module
 from smtspool.service.admission import OWNER_PATIENCE_SECONDS, Admission
@@ -19,7 +25,7 @@ from smtspool.service.telemetry import Telemetry
 from smtspool.spool import ScanReport, Spool
 from smtspool.store import Store
 from tests.service.support import PATIENCE_S, answers, equation, query, submit
-from tests.store.support import Clock
+from tests.store.support import Clock, in_child
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
 
@@ -138,3 +144,62 @@ def test_what_is_deferred_again_and_again_is_looked_at_less_often(
     with admission(campaign, desk, settings, admits=True, once=once) as owner:
         assert [owner.step() for _ in pauses] == pauses
     assert waited == waits
+
+
+class KilledAt:
+    """An observer of the protocol's steps that kills its own process at one of them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def before(self, step: Step) -> None:
+        if step.name == self._name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def after(self, step: Step) -> None:
+        pass
+
+
+@pytest.mark.parametrize("step", ["Commit", "WriteSidecar", "Move", "Release"])
+def test_files_are_recorded_and_counted_once_whenever_their_service_is_killed(
+    campaign: Campaign, desk: Desk, step: str
+) -> None:
+    submit(campaign, a=equation(1), b=equation(1), c=equation(2) + "(check-sat)", d="(assert")
+
+    def admit_until_killed() -> int:
+        with observed_by(KilledAt(step)), admission(campaign, desk, admits=True, once=True) as admitting:
+            admitting.step()
+        return 0
+
+    assert in_child(admit_until_killed) == -signal.SIGKILL
+    with admission(campaign, desk, admits=True, once=True) as admitting:
+        admitting.step()
+    with Store.open(campaign.store) as store:
+        counters = store.counters()
+        found = store.submissions(query(1).id)
+        assert {(one.file, one.number) for one in found.listed} == {("a.smt2", 1), ("b.smt2", 1)}
+        assert found.total == 2
+        assert store.submissions(query(2).id).total == 2
+    assert (counters["admission.accepted"], counters["admission.latency_count"]) == (3, 3)
+    assert counters["admission.rejected"] == 1
+
+
+def test_what_a_pass_did_before_it_failed_is_counted(
+    campaign: Campaign, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full from the first move on: the queries are committed, one bad file is quarantined."""
+    submit(campaign, a="(assert", b=equation(1))
+    rename = Directory.rename
+
+    def rename_or_fail(self: Directory, name: str, to: Directory, new_name: str) -> None:
+        if name == "b.smt2":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        rename(self, name, to, new_name)
+
+    monkeypatch.setattr(Directory, "rename", rename_or_fail)
+    with admission(campaign, desk, admits=True, once=True) as admitting, pytest.raises(InfrastructureError):
+        admitting.step()
+    with Store.open(campaign.store) as store:
+        counters = store.counters()
+    assert (counters["admission.accepted"], counters["admission.latency_count"]) == (1, 1)
+    assert counters["admission.rejected"] == 1

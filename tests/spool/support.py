@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from smtspool.query import Query
+from smtspool.query import QueryFile
 from smtspool.spool import ScanReport, Spool
 
 BROKEN = b'{"schema": '
@@ -50,7 +50,8 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self._db.close()
 
-    def commit(self, queries: Sequence[Query]) -> list[bool]:
+    def commit(self, files: Sequence[QueryFile]) -> list[bool]:
+        queries = [query for file in files for query in file.queries]
         self.calls += 1
         self._db.execute("BEGIN IMMEDIATE")
         try:

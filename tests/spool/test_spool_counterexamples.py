@@ -15,7 +15,7 @@ import pytest
 from smtspool.actions import Step, observed_by
 from smtspool.errors import LockRefused
 from smtspool.files import Identity
-from smtspool.query import Query, parse_file
+from smtspool.query import QueryFile, parse_file
 from smtspool.spool import Outcome, Spool
 from tests.spool.conftest import DEADLINE_S
 from tests.spool.support import BROKEN, Ledger, assert_in_order, envelope, files, publish, scan, sidecar
@@ -59,7 +59,7 @@ def test_the_old_algorithm_ingests_twice_and_leaves_a_misleading_sidecar(
 
     def ingest(path: Path) -> None:
         queries = parse_file(path.name, path.read_bytes())
-        ledger.commit(queries)
+        ledger.commit([QueryFile(path.name, b"", 0, 0.0, queries)])
         meeting.hold_first()
 
     with ThreadPoolExecutor() as threads:
@@ -206,8 +206,8 @@ def test_an_interrupt_between_commit_and_move_is_recovered_by_replay(
 ) -> None:
     publish(root, "query.json", envelope(1))
 
-    def commit(queries: Sequence[Query]) -> list[bool]:
-        ledger.commit(queries)
+    def commit(files: Sequence[QueryFile]) -> list[bool]:
+        ledger.commit(files)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -175,7 +175,7 @@ def test_an_older_store_is_migrated(directory: Path) -> None:
         store.ingest([query(1)])
     newer = [*database._scripts(), "CREATE TABLE later (x);\nINSERT INTO later\nVALUES (1);"]
     with closing(Database(directory, clock=lambda: 0.0, scripts=newer)) as migrated:
-        assert migrated.connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert migrated.connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
         assert migrated.connection.execute("SELECT x FROM later").fetchone() == (1,)
         assert migrated.connection.execute("SELECT count(*) FROM queries").fetchone() == (1,)
 

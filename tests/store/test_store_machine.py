@@ -21,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from smtspool.query import Answer, Status
+from smtspool.query import Answer, QueryFile, Status, file_mark
 from smtspool.store import Lease, Order, Patience, Publication, State, Store
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
 
@@ -54,6 +54,9 @@ class Entry:
     deaths: int = 0
     deadline: float = 0.0
     witnesses: set[bytes] = field(default_factory=set)
+    submissions: set[tuple[int, int]] = field(default_factory=set)  # file, and place in it
+    limit: int = 0
+    outrun: int = 0  # the limit at which it ended unknown
     due: bool = False  # its files are to be written
 
 
@@ -69,7 +72,7 @@ class Model:
     def place(self, key: str) -> None:
         entry = self.entries[key]
         form = entry.form
-        entry.state, entry.status, entry.due = State.PENDING, None, False
+        entry.state, entry.status, entry.due, entry.outrun = State.PENDING, None, False, 0
         if form.state == "open" and form.leader is not None:
             entry.state = State.WAITING
         elif form.state == "open":
@@ -120,6 +123,10 @@ class Model:
         if entry.deaths >= PATIENCE.deaths or entry.attempts >= PATIENCE.attempts:
             self.finish(key, Answer(Status.ERROR, reason="hopeless"))
 
+    def reopen(self, key: str) -> None:
+        self.entries[key].attempts = self.entries[key].deaths = 0
+        self.place(key)
+
     def expire(self, now: float) -> None:
         expired = [
             (entry.deadline, entry.admitted, key)
@@ -148,7 +155,7 @@ class Queue(RuleBasedStateMachine):
         self.clock = Clock()
         self.model = Model()
         self.store = Store.open(self.directory, create=True, clock=self.clock, patience=PATIENCE)
-        self.ingest([(1, "a", 0, None), (1, "b", 0, None), (2, "a", 0, None)])
+        self.ingest([(1, "a", 0, 10, None), (1, "b", 0, 10, None), (2, "a", 0, 10, None)], None)
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
@@ -162,29 +169,41 @@ class Queue(RuleBasedStateMachine):
         batch=st.lists(
             st.tuples(
                 *(st.integers(1, 2), st.sampled_from("abcd"), st.integers(0, 2)),
-                st.sampled_from([None, b"one", b"two"]),
+                *(st.sampled_from([10, 20, 30]), st.sampled_from([None, b"one", b"two"])),
             ),
             min_size=1,
             max_size=5,
-        )
+        ),
+        file=st.one_of(st.none(), st.integers(0, 3)),
     )
-    def ingest(self, batch: list[tuple[int, str, int, bytes | None]]) -> None:
+    def ingest(self, batch: list[tuple[int, str, int, int, bytes | None]], file: int | None) -> None:
+        """Queries of a file, which may be another one or the same again, or of none."""
         queries = [
-            query(number, name=name, priority=float(priority), witness=witness)
-            for number, name, priority, witness in batch
+            query(number, name=name, priority=float(priority), timeout_ms=limit, witness=witness)
+            for number, name, priority, limit, witness in batch
         ]
         created = []
-        for (number, *_, witness), asked in zip(batch, queries, strict=True):
+        for place, ((number, *_, witness), asked) in enumerate(zip(batch, queries, strict=True), 1):
             created.append(asked.id not in self.model.entries)
             if created[-1]:
                 form = self.model.forms.setdefault(number, Form())
                 self.model.entries[asked.id] = Entry(form, len(self.model.entries))
                 self.model.place(asked.id)
             entry = self.model.entries[asked.id]
+            entry.limit = max(entry.limit, asked.timeout_ms)
+            if 0 < entry.outrun < entry.limit:
+                self.model.reopen(asked.id)
+            if file is not None and (file, place) not in entry.submissions:
+                entry.submissions.add((file, place))
+                entry.due |= entry.status is not None
             if witness is not None and witness not in entry.witnesses:
                 entry.witnesses.add(witness)
                 entry.due |= entry.status is Status.SAT
-        assert self.store.ingest(queries) == created
+        if file is None:
+            assert self.store.ingest(queries) == created
+        else:
+            mark = file_mark("q.smt2", file, 0)
+            assert self.store.admit([QueryFile("q.smt2", mark, 1, 0.0, tuple(queries))]) == created
 
     @rule(
         target=leases,
@@ -227,8 +246,13 @@ class Queue(RuleBasedStateMachine):
         }[kind]
         held = self.model.holds(lease, self.clock.seconds)
         assert self.store.complete([(lease, answer)]) == [held]
-        if held:
+        entry = self.model.entries[lease.query.id]
+        if held and kind == "timeout" and lease.query.timeout_ms < entry.limit:
+            entry.state = State.PENDING  # it was submitted with more time meanwhile
+            entry.attempts -= 1
+        elif held:
             self.model.finish(lease.query.id, answer)
+            entry.outrun = lease.query.timeout_ms if kind == "timeout" else 0
         else:
             self.model.stale += 1
 
@@ -283,8 +307,7 @@ class Queue(RuleBasedStateMachine):
         possible = entry.status in (Status.UNKNOWN, Status.ERROR)
         assert self.store.retry(key) == possible
         if possible:
-            entry.attempts = entry.deaths = 0
-            self.model.place(key)
+            self.model.reopen(key)
 
     @rule(target=written, limit=st.integers(1, 4))
     def write_files(self, limit: int) -> MultipleResults[Publication]:
@@ -293,6 +316,8 @@ class Queue(RuleBasedStateMachine):
         for publication in publications:
             entry = self.model.entries[publication.result.query_id]
             assert {witness.input for witness in publication.witnesses} == entry.witnesses
+            assert publication.submissions.total == len(publication.submissions.listed)
+            assert publication.submissions.total == len(entry.submissions)
         return multiple(*publications)
 
     @rule(limit=st.integers(1, 4))
@@ -305,7 +330,9 @@ class Queue(RuleBasedStateMachine):
         key = publication.result.query_id
         entry, current = self.model.entries[key], self.store.result(key)
         if current is not None and current.number == publication.id:
-            entry.due &= len(publication.witnesses) < len(entry.witnesses)
+            entry.due &= len(publication.witnesses) < len(entry.witnesses) or (
+                publication.submissions.total < len(entry.submissions)
+            )
         self.store.published([publication])
 
     @rule(confirm_unsat=st.booleans())

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
+    from .submission import QueryFile, file_mark
     from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Level",
     "Limits",
     "Query",
+    "QueryFile",
     "Status",
     "Symbol",
     "Witness",
@@ -38,6 +40,7 @@ __all__ = [
     "definitions",
     "encode",
     "extended",
+    "file_mark",
     "parse_envelope",
     "parse_file",
     "parse_smt2",
@@ -56,6 +59,7 @@ __getattr__, __dir__ = exports(
         "limits": ("Limits",),
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
+        "submission": ("QueryFile", "file_mark"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },
 )

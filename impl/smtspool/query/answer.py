@@ -47,7 +47,7 @@ class Answer:
     A ``sat`` answer that leaves the service carries a complete ``model`` (every declared symbol has a
     value, as SMT-LIB text) and ``verified_by``, another engine than ``engine``. ``unknown`` and ``error``
     carry a ``reason``. ``at_limit`` marks what was answered at or past the time limit: it is reported,
-    and never reused.
+    and never reused; ``limit_ms`` is that limit.
     """
 
     status: Status
@@ -59,6 +59,7 @@ class Answer:
     disagreement: bool = False
     reused_from: str | None = None
     at_limit: bool = False
+    limit_ms: int | None = None
     elapsed_ms: float = 0.0
     attempts: tuple[Attempt, ...] = ()
 

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from smtspool.query import Query
+from smtspool.query import QueryFile
 from smtspool.spool import Outcome, ScanReport, Spool
 from smtspool.store import Store
 
@@ -81,6 +81,7 @@ class Admission:
             self._store = self._open_store()
         report = self._spool.scan(
             self._commit,
+            self._count_rejected,
             consumer=self._consumer,
             budget_s=self._settings.scan_budget_seconds,
             batch=self._settings.batch,
@@ -129,11 +130,17 @@ class Admission:
         self._admitted()
         return FINISHED
 
-    def _commit(self, queries: Sequence[Query]) -> Sequence[bool]:
+    def _commit(self, files: Sequence[QueryFile]) -> Sequence[bool]:
         assert self._store is not None
-        created = self._store.ingest(queries)
+        created = self._store.admit(files, limit_ms=self._settings.timeout_ms)
         self._admitted()
         return created
+
+    def _count_rejected(self, number: int) -> None:
+        """Durably, and at once: a pass that fails later, and a kill, lose no count but of the last batch."""
+        assert self._store is not None
+        self._telemetry.add({"admission.rejected": number})
+        self._telemetry.flush(self._store)
 
     def _is_last(self, report: ScanReport) -> bool:
         if self._unstable_passes >= UNSTABLE_PASSES:

@@ -57,6 +57,8 @@ def result_document(publication: Publication, new_inputs: Sequence[bytes]) -> by
         **result.answer.to_json(),
         "inputs_hex": [new_input.hex() for new_input in new_inputs],
         "metadata": publication.metadata,
+        "submissions": [one.to_json() for one in publication.submissions.listed],
+        "submissions_total": publication.submissions.total,
         "completed": result.completed,
     }
     lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in members.items())

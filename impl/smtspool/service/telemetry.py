@@ -1,8 +1,8 @@
 """What this process counts and the store does not: scans and races, flushed as increments.
 
-Counters of the store change with what they count. These do not decide anything, so they are gathered in
-memory and added to the store's counters at a heartbeat; a kill loses one beat of them, or one minute of
-what an idle service counts.
+Counters of the store, also those of admitted files, change with what they count. These count what was done,
+and decide nothing, so they are gathered in memory and added to the store's counters at a heartbeat; a kill
+loses one beat of them, or one minute of what an idle service counts.
 """
 
 from __future__ import annotations
@@ -37,13 +37,8 @@ class Telemetry:
         self.add(
             {
                 f"admission.scans.{report.outcome}": 1,
-                "admission.accepted": report.accepted,
-                "admission.rejected": report.rejected,
                 "admission.deferred": report.deferred,
-                "admission.bytes": report.bytes,
                 "admission.lock_wait_seconds": report.lock_wait_ns / 1e9,
-                "admission.latency_seconds": sum(report.latency),
-                "admission.latency_count": len(report.latency),
             }
         )
 

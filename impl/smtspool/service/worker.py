@@ -149,6 +149,8 @@ class Worker:
                 if reused is not None:
                     return reused
             answer = self._solve(portfolio, lease.query, limit_s, cancellation)
+            if answer.at_limit:
+                answer = replace(answer, limit_ms=round(limit_s * 1e3))
         except MACHINE_FAILURES as error:
             # Counted as an attempt: a query that always meets a failure must not hold up the others for good.
             self._fail(lease, str(error), helper_died=False)

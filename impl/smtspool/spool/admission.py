@@ -18,13 +18,14 @@ from typing import NamedTuple
 from smtspool.actions import action
 from smtspool.errors import AdmissionError, Reason
 from smtspool.files import Directory, Draft, Entry, Identity, Unstable, open_entry, sync_drafts
-from smtspool.query import Limits, Query, parse_file
+from smtspool.query import Limits, Query, QueryFile, file_mark, parse_file
 from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
 
-__all__ = ["Admission", "Commit", "Folders", "Tally"]
+__all__ = ["Admission", "Commit", "CountRejected", "Folders", "Tally"]
 
-Commit = Callable[[Sequence[Query]], Sequence[bool]]
+Commit = Callable[[Sequence[QueryFile]], Sequence[bool]]
+CountRejected = Callable[[int], None]
 
 
 class Folders(NamedTuple):
@@ -41,7 +42,7 @@ class Admissible:
 
     name: str
     identity: Identity
-    queries: tuple[Query, ...]
+    file: QueryFile
 
 
 @dataclass(slots=True)
@@ -73,6 +74,7 @@ class Admission:
         folders: Folders,
         quarantine: Quarantine,
         commit: Commit,
+        count_rejected: CountRejected,
         *,
         consumer: str,
         limits: Limits,
@@ -82,6 +84,7 @@ class Admission:
         self._incoming, self._accepted, self._rejected = folders
         self._quarantine = quarantine
         self._commit = commit
+        self._count_rejected = count_rejected
         self._consumer = consumer
         self._limits = limits
         self._wall = wall
@@ -127,7 +130,10 @@ class Admission:
             return Rejection(entry.name, entry.identity, refusal, digest)
         self._batch_queries += len(queries)
         self._batch_bytes += sum(query.size for query in queries)
-        return Admissible(entry.name, entry.identity, queries)
+        identity = entry.identity
+        mark = file_mark(entry.name, identity.ino, identity.mtime_ns)
+        file = QueryFile(entry.name, mark, identity.size, identity.mtime_ns / 1e9, queries)
+        return Admissible(entry.name, identity, file)
 
     def settle(self) -> None:
         """``Commit`` the open batch, ``WriteSidecar`` and ``Move`` its files; each stage durable in turn."""
@@ -137,25 +143,29 @@ class Admission:
         if good:
             self._store(good)
         kept = self._write_sidecars([file for file in batch if isinstance(file, Rejection)])
-        for file in batch:
-            with action("Move", consumer=self._consumer, file=file.name) as step:
-                if isinstance(file, Admissible):
-                    step.outcome = self._accept(file)
-                else:
-                    step.outcome = self._reject(file, kept[file.name])
+        rejected = self.tally.rejected
+        try:
+            for file in batch:
+                with action("Move", consumer=self._consumer, file=file.name) as step:
+                    if isinstance(file, Admissible):
+                        step.outcome = self._accept(file)
+                    else:
+                        step.outcome = self._reject(file, kept[file.name])
+        finally:
+            if self.tally.rejected > rejected:
+                self._count_rejected(self.tally.rejected - rejected)
         if good:
             self._accepted.sync()
         if kept:
             self._rejected.sync()
 
     def _store(self, good: Sequence[Admissible]) -> None:
-        queries = [query for file in good for query in file.queries]
-        with action("Commit", consumer=self._consumer, files=tuple(file.name for file in good)):
-            created = sum(self._commit(queries))
+        with action("Commit", consumer=self._consumer, files=tuple(one.name for one in good)):
+            created = self._commit([one.file for one in good])
         now = self._wall()
-        self.tally.created += created
-        self.tally.replayed += len(queries) - created
-        self.tally.latency.extend(max(0.0, now - file.identity.mtime_ns / 1e9) for file in good)
+        self.tally.created += sum(created)
+        self.tally.replayed += len(created) - sum(created)
+        self.tally.latency.extend(max(0.0, now - one.file.since) for one in good)
 
     def _write_sidecars(self, bad: Sequence[Rejection]) -> dict[str, str]:
         """File to the name that its sidecar keeps; all of them are durable."""

@@ -16,7 +16,7 @@ from smtspool.actions import action
 from smtspool.errors import InfrastructureError, LockRefused
 from smtspool.files import Directory, FileLock, Identity
 from smtspool.query import Limits
-from smtspool.spool.admission import Admission, Commit, Folders, Tally
+from smtspool.spool.admission import Admission, Commit, CountRejected, Folders, Tally
 from smtspool.spool.names import is_published
 from smtspool.spool.quarantine import Quarantine, Refusals
 from smtspool.spool.report import Outcome, ScanReport
@@ -95,6 +95,7 @@ class Spool:
     def scan(
         self,
         commit: Commit,
+        count_rejected: CountRejected = lambda number: None,
         *,
         consumer: str,
         budget_s: float,
@@ -111,8 +112,10 @@ class Spool:
         looked at after every file, and at least one file is settled; an unfinished pass goes on after its
         last name at the next call.
 
-        ``commit`` stores queries in one durable transaction and says which are new; raising means that none
-        were stored. ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
+        ``commit`` stores the queries of files in one durable transaction and says which are new; raising
+        means that none were stored. ``count_rejected`` hears how many files were rejected, batch by batch,
+        also of one that fails. ``clock`` measures spans, ``wall`` is compared with file times; both in
+        seconds.
 
         :raises LockRefused: the lock is not one regular file; nothing was touched
         :raises InfrastructureError: see the class
@@ -134,7 +137,13 @@ class Spool:
                         self._in_order = quarantine.repair(self._in_order, wall())
                         names = self._list(folders.incoming, wall())
                     admission = Admission(
-                        folders, quarantine, commit, consumer=consumer, limits=self._limits, wall=wall
+                        folders,
+                        quarantine,
+                        commit,
+                        count_rejected,
+                        consumer=consumer,
+                        limits=self._limits,
+                        wall=wall,
                     )
                     left = self._pass(admission, names, batch, batch_bytes, asked, budget_s, clock)
                     report = _report(admission.tally, len(names), left, waited_ns)

@@ -5,6 +5,7 @@ from .outbox import Backoff
 from .owners import Owner
 from .queue import Patience
 from .store import Store
+from .submissions import Submission, Submissions
 from .values import Counts, Lease, Order, Publication, Result, State
 
 __all__ = [
@@ -20,4 +21,6 @@ __all__ = [
     "Result",
     "State",
     "Store",
+    "Submission",
+    "Submissions",
 ]

@@ -12,7 +12,7 @@ from smtspool.query import Answer, Query, Status
 from .database import Database
 from .rows import answer_body, digest_of
 
-__all__ = ["check_answer", "record", "reusable"]
+__all__ = ["check_answer", "outrun", "record", "reusable"]
 
 
 def check_answer(query: Query, answer: Answer) -> None:
@@ -44,12 +44,18 @@ def reusable(answer: Answer) -> bool:
     return answer.status.definite and not answer.at_limit and not answer.disagreement
 
 
+def outrun(answer: Answer) -> bool:
+    """True if a larger time limit may give another answer."""
+    return answer.status is Status.UNKNOWN and answer.at_limit and not answer.disagreement
+
+
 def record(db: Database, now: float, number: int, answer: Answer) -> None:
     """Add the result of a query, its outbox row and its telemetry to the current transaction."""
     body = answer_body(answer)
+    limit_ms = answer.limit_ms if outrun(answer) else None
     result = db.connection.execute(
-        "INSERT INTO results (query, status, digest, body, completed) VALUES (?, ?, ?, ?, ?)",
-        (number, answer.status, digest_of(body), body, now),
+        "INSERT INTO results (query, status, digest, body, completed, limit_ms) VALUES (?, ?, ?, ?, ?, ?)",
+        (number, answer.status, digest_of(body), body, now, limit_ms),
     ).lastrowid
     db.connection.execute("INSERT INTO publications (result, due) VALUES (?, ?)", (result, now))
     _count(db, answer)

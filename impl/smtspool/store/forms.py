@@ -21,6 +21,7 @@ scripts, which an engine's own assertion stack serves already. The form answered
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -38,6 +39,7 @@ __all__ = [
     "form_row",
     "place",
     "quarantine",
+    "reopen",
     "reused",
     "settle",
 ]
@@ -93,6 +95,28 @@ def place(db: Database, now: float, form: int, number: int) -> None:
         db.connection.execute("UPDATE forms SET leader = ? WHERE number = ?", (number, form))
     elif row.state is FormState.ANSWERED and row.status is Status.UNSAT:
         _finish_reused(db, now, row, [number])
+
+
+def reopen(db: Database, now: float, number: int, limit_ms: float = math.inf) -> bool:
+    """Put a query that ended undecided back as if it were new; False if it did not, or not for lack of time.
+
+    An ``unknown`` that a limit is to blame for re-opens for every larger ``limit_ms``. Without one every
+    ``unknown`` and ``error`` re-opens.
+    """
+    ended = db.connection.execute(
+        "DELETE FROM results WHERE query = ?1 AND status IN ('unknown', 'error') "
+        "AND (limit_ms < ?2 OR ?2 = ?3) RETURNING number",
+        (number, limit_ms, math.inf),
+    ).fetchall()
+    if not ended:
+        return False
+    (form,) = db.connection.execute(
+        "UPDATE queries SET attempts = 0, deaths = 0, failure = NULL WHERE number = ? RETURNING form",
+        (number,),
+    ).fetchone()
+    place(db, now, form, number)
+    db.bump("retried" if limit_ms == math.inf else "reopened")
+    return True
 
 
 def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> None:

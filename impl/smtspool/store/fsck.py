@@ -22,6 +22,7 @@ from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described
 from .digests import DIGEST_COLUMNS
 from .owners import OWNERS_NAME
 from .rows import Damaged, decoded, digest_of, read_answer
+from .submissions import COLUMNS, submission_of
 
 __all__ = ["Fault", "Finding", "check_store"]
 
@@ -33,6 +34,7 @@ class Fault(StrEnum):
     REFERENCE = "reference"  # a row speaks of one that is not there
     TEXT = "text"  # a query's text is missing, damaged, or not what its row says
     WITNESS = "witness"  # a witness is damaged
+    SUBMISSION = "submission"  # a submission is damaged, or there are more or fewer than are counted
     PREFIX = "prefix"  # a prefix chain does not lead where its query says
     RESULT = "result"  # an answer is damaged, or one that may not be kept, or missing, or too many
     OUTBOX = "outbox"  # a result without a publication
@@ -108,6 +110,7 @@ def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Findi
         yield Finding(Fault.REFERENCE, f"{table} {row}", f"speaks of a row of {parent} that is not there")
     yield from _queries(connection)
     yield from _witnesses(connection)
+    yield from _submissions(connection)
     for fault, message, statement in _CONTRADICTIONS:
         for (subject,) in connection.execute(statement):
             yield Finding(fault, str(subject), message)
@@ -185,8 +188,25 @@ def _witnesses(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding(Fault.WITNESS, identity.hex(), f"witness {position} does not match its digest")
 
 
+def _submissions(connection: sqlite3.Connection) -> Iterator[Finding]:
+    rows = connection.execute(
+        f"SELECT q.id, {COLUMNS} FROM submissions s JOIN queries q ON q.number = s.query"
+    )
+    for identity, *columns in rows:
+        try:
+            submission_of(columns)
+        except Damaged as error:
+            yield Finding(Fault.SUBMISSION, identity.hex(), str(error))
+
+
 # Statements that select the subjects of a contradiction between rows.
 _CONTRADICTIONS = (
+    (
+        Fault.SUBMISSION,
+        "it counts other submissions than there are",
+        "SELECT lower(hex(id)) FROM queries q "
+        "WHERE submissions <> (SELECT count(*) FROM submissions WHERE query = q.number)",
+    ),
     (
         Fault.OUTBOX,
         "its result has no publication",

@@ -1,23 +1,25 @@
 """Admission: a batch of queries becomes durable in one transaction, each stored once.
 
-Encoding and hashing come before the write lock. Rows are collected and inserted table by table.
+The same transaction records who asked them (:mod:`.submissions`) and counts the files. Encoding and hashing
+come before the write lock. Rows are collected and inserted table by table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from smtspool.query import Query, Status
+from smtspool.query import Query, QueryFile, Status
 
 from .database import Database
 from .digests import Digests
-from .forms import HURRY_LEADER, FormRow, FormState, form_row, place
-from .outbox import inputs_due
+from .forms import HURRY_LEADER, FormRow, FormState, form_row, place, reopen
+from .outbox import due_again
 from .rows import digest_of, text_body, witness_body
+from .submissions import INSERT_SUBMISSION, spelled, submission_row
 from .values import State
 
-__all__ = ["MAX_WITNESSES", "ingest"]
+__all__ = ["MAX_WITNESSES", "admit", "ingest"]
 
 # Witnesses kept of one query; a fleet may send the same query with ever new inputs. The files of a query
 # are written from all of them at once, so those after the first are kept within so many stored bytes.
@@ -27,15 +29,16 @@ MAX_WITNESS_BYTES = 64 * 1024 * 1024
 _INSERT_PREFIX = "INSERT INTO prefixes (number, parent, digest, depth) VALUES (?, ?, ?, ?)"
 _INSERT_FORM = "INSERT INTO forms (number, digest, leader) VALUES (?, ?, ?)"
 _INSERT_QUERY = (
-    "INSERT INTO queries (number, id, form, prefix, depth, priority, timeout_ms, created, state) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO queries "
+    "(number, id, form, prefix, depth, priority, timeout_ms, created, submissions, state) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_TEXT = "INSERT INTO texts (query, body) VALUES (?, ?)"
 _INSERT_WITNESS = "INSERT INTO witnesses (query, position, digest, body) VALUES (?, ?, ?, ?)"
 _APPOINT_LEADER = "UPDATE forms SET leader = ? WHERE number = ?"
 # In the order in which they are executed: a row refers only to tables written before its own.
 _STATEMENTS = (
-    *(_INSERT_PREFIX, _INSERT_FORM, _INSERT_QUERY, _INSERT_TEXT, _INSERT_WITNESS),
+    *(_INSERT_PREFIX, _INSERT_FORM, _INSERT_QUERY, _INSERT_TEXT, _INSERT_WITNESS, INSERT_SUBMISSION),
     *(_APPOINT_LEADER, HURRY_LEADER),
 )
 
@@ -48,33 +51,49 @@ class _Prepared:
     identity: bytes
     body: bytes
     witness: tuple[bytes, bytes] | None  # digest, body
+    origin: tuple[QueryFile, int] | None = None  # the number of its check-sat, from 1
+
+
+def admit(db: Database, files: Sequence[QueryFile], limit_ms: int | None = None) -> list[bool]:
+    """Store the queries of the files durably, all or none; see :meth:`Store.admit`."""
+    prepared = [
+        _prepare(query, (file, number)) for file in files for number, query in enumerate(file.queries, 1)
+    ]
+    return _store(db, prepared, limit_ms) if prepared else []
 
 
 def ingest(db: Database, queries: Sequence[Query]) -> list[bool]:
-    """Store the queries durably, all or none; True for each one that was not there before.
+    """Store queries that come from no file; see :meth:`Store.ingest`."""
+    return _store(db, [_prepare(query) for query in queries], None) if queries else []
 
-    Idempotent: a query that is there keeps its state, the larger timeout and the larger priority, and
-    gains the witness if that is new (F364 §3.4).
-    """
-    prepared = [_prepare(query) for query in queries]
-    if not prepared:
-        return []
+
+def _store(db: Database, prepared: Sequence[_Prepared], limit_ms: int | None) -> list[bool]:
     with db.write() as now:
         for digests in (db.queries, db.forms, db.prefixes):
             digests.refresh()
             digests.merge_if_long()
-        batch = _Batch(db, now)
+        batch = _Batch(db, now, limit_ms)
         created = [batch.add(entry) for entry in prepared]
         batch.insert()
+        _count(db, now, batch.recorded.values())
     return created
 
 
-def _prepare(query: Query) -> _Prepared:
+def _count(db: Database, now: float, files: Collection[QueryFile]) -> None:
+    """Count the files that were not recorded before."""
+    if files:
+        db.bump("admission.accepted", len(files))
+        db.bump("admission.bytes", sum(file.size for file in files))
+        db.bump("admission.latency_seconds", sum(max(0.0, now - file.since) for file in files))
+        db.bump("admission.latency_count", len(files))
+
+
+def _prepare(query: Query, origin: tuple[QueryFile, int] | None = None) -> _Prepared:
     witness = None
     if query.witness is not None:
         encoded = witness_body(query.witness)
         witness = digest_of(encoded), encoded
-    return _Prepared(query, bytes.fromhex(query.id), text_body(query), witness)
+    return _Prepared(query, bytes.fromhex(query.id), text_body(query), witness, origin)
 
 
 @dataclass(slots=True)
@@ -83,11 +102,13 @@ class _Batch:
 
     db: Database
     now: float
+    limit_ms: int | None  # what the service gives every query, whatever the query says
     numbers: dict[bytes, int] = field(default_factory=dict)  # id -> row, of queries not inserted yet
     inserted: dict[bytes, int] = field(default_factory=dict)  # and of those that are
     prefixes: dict[bytes, int] = field(default_factory=dict)
     forms: dict[bytes, FormRow] = field(default_factory=dict)
     rows: _Rows = field(default_factory=lambda: {statement: [] for statement in _STATEMENTS})
+    recorded: dict[bytes, QueryFile] = field(default_factory=dict)  # mark -> file, of those not seen before
     # Queries whose form is answered unsat: they need no solving.
     answered: list[tuple[int, int]] = field(default_factory=list)
     last: dict[Digests, int] = field(default_factory=dict)  # highest row number in use
@@ -117,38 +138,65 @@ class _Batch:
                 query.priority,
                 query.timeout_ms,
                 self.now,
+                0 if entry.origin is None else 1,
                 state,
             )
         )
         self.rows[_INSERT_TEXT].append((number, entry.body))
         if entry.witness is not None:
             self.rows[_INSERT_WITNESS].append((number, 0, *entry.witness))
+        if entry.origin is not None:
+            file, position = entry.origin
+            self.rows[INSERT_SUBMISSION].append(self._submission(number, query, file, position))
+            self.recorded[file.mark] = file
+
+    def _submission(self, number: int, query: Query, file: QueryFile, position: int) -> tuple[object, ...]:
+        return submission_row(number, file.mark, position, spelled(file.name), query.metadata, self.now)
 
     def _replay(self, number: int, entry: _Prepared) -> None:
-        query = entry.query
-        connection = self.db.connection
-        changed = connection.execute(
-            "UPDATE queries SET priority = max(priority, ?1), timeout_ms = max(timeout_ms, ?2) "
-            "WHERE number = ?3 AND (priority < ?1 OR timeout_ms < ?2)",
-            (query.priority, query.timeout_ms, number),
-        ).rowcount
-        if changed:
+        query, connection = entry.query, self.db.connection
+        recorded = entry.origin is not None and self._record(number, query, *entry.origin)
+        state, priority, timeout_ms = connection.execute(
+            "SELECT state, priority, timeout_ms FROM queries WHERE number = ?", (number,)
+        ).fetchone()
+        timeout_ms = max(timeout_ms, query.timeout_ms)
+        connection.execute(
+            "UPDATE queries SET priority = max(priority, ?), timeout_ms = ?, submissions = submissions + ? "
+            "WHERE number = ?",
+            (query.priority, timeout_ms, recorded, number),
+        )
+        if query.priority > priority:
             connection.execute(HURRY_LEADER, (number,))
-        self.db.bump("replayed")
-        if entry.witness is None:
+        if recorded or entry.origin is None:
+            self.db.bump("replayed")
+        witnessed = entry.witness is not None and self._add_witness(number, *entry.witness)
+        if state != State.DONE or reopen(self.db, self.now, number, self.limit_ms or timeout_ms):
             return
-        digest, body = entry.witness
+        if recorded or witnessed:
+            due_again(self.db, self.now, number, submitted=recorded)
+
+    def _record(self, number: int, query: Query, file: QueryFile, position: int) -> bool:
+        """False if this very file was admitted before, by somebody who did not live to move it."""
+        row = self._submission(number, query, file, position)
+        if not self.db.connection.execute(INSERT_SUBMISSION, row).rowcount:
+            return False
+        self.recorded[file.mark] = file
+        return True
+
+    def _add_witness(self, number: int, digest: bytes, body: bytes) -> bool:
+        """False if it is there, or there are too many."""
+        connection = self.db.connection
         known = dict(
             connection.execute("SELECT digest, length(body) FROM witnesses WHERE query = ?", (number,))
         )
         if digest in known:
-            return
+            return False
         size = sum(known.values()) + len(body)
         if known and (len(known) >= MAX_WITNESSES or size > MAX_WITNESS_BYTES):
             self.db.bump("witnesses.dropped")
-            return
+            return False
         connection.execute(_INSERT_WITNESS, (number, len(known), digest, body))
-        inputs_due(self.db, self.now, number)
+        return True
 
     def _place(self, number: int, entry: _Prepared) -> tuple[int, State]:
         """Row of the query's form, and the state in which the query starts."""

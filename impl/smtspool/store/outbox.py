@@ -12,12 +12,13 @@ from itertools import accumulate
 
 from .database import Database
 from .rows import Damaged, read_answer, read_metadata, read_witnesses
+from .submissions import read_submissions
 from .values import Publication, Result
 
 __all__ = [
     "Backoff",
+    "due_again",
     "due_publications",
-    "inputs_due",
     "publication_failed",
     "published",
     "republish",
@@ -83,33 +84,37 @@ def _read(db: Database, number: int, since: float, failures: int, query: int) ->
     ).fetchone()
     result = Result(number, identity.hex(), read_answer(body, digest), completed)
     witnesses = tuple(read_witnesses(db, query))
-    return Publication(number, read_metadata(db, query), witnesses, result, failures, since)
+    submissions = read_submissions(db, query)
+    return Publication(number, read_metadata(db, query), witnesses, submissions, result, failures, since)
 
 
 def published(db: Database, written: Iterable[Publication]) -> None:
     """The files of these publications are durable.
 
-    One that changed since it was read, by a further witness or because all is to be written again, stays due:
-    its files are not those that were written. No witness is ever taken away, so their number tells.
+    One that changed since it was read, by a further witness or submission or because all is to be written
+    again, stays due: its files are not those that were written. None is ever taken away, so numbers tell.
     """
     with db.write():
         db.connection.executemany(
             "UPDATE publications SET state = 'published', failure = NULL "
             "WHERE result = ?1 AND state = 'due' AND due = ?2 AND ?3 = "
-            "(SELECT count(*) FROM results r JOIN witnesses w ON w.query = r.query WHERE r.number = ?1)",
-            ((one.id, one.due, len(one.witnesses)) for one in written),
+            "(SELECT count(*) FROM results r JOIN witnesses w ON w.query = r.query WHERE r.number = ?1) AND "
+            "?4 = (SELECT q.submissions FROM results r JOIN queries q ON q.number = r.query "
+            "WHERE r.number = ?1)",
+            ((one.id, one.due, len(one.witnesses), one.submissions.total) for one in written),
         )
 
 
-def inputs_due(db: Database, now: float, query: int) -> None:
-    """A published model has a further input to be written over; inside a transaction.
+def due_again(db: Database, now: float, query: int, *, submitted: bool) -> None:
+    """A published result was ``submitted`` again, or a published model has a further input to be written
+    over; inside a transaction.
 
     One that is due or given up has it written with the rest, when its time comes.
     """
     db.connection.execute(
         "UPDATE publications SET state = 'due', due = ?1, failures = 0 WHERE state = 'published' "
-        "AND result = (SELECT number FROM results WHERE query = ?2 AND status = 'sat')",
-        (now, query),
+        "AND result = (SELECT number FROM results WHERE query = ?2 AND (status = 'sat' OR ?3))",
+        (now, query, submitted),
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from smtspool.errors import MisuseError
 from smtspool.query import Answer, Status
 
-from .answers import check_answer, record
+from .answers import check_answer, outrun, record
 from .database import Database
 from .forms import drain_one, quarantine, settle
 from .leases import Held, read_leases
@@ -219,13 +219,28 @@ def complete(db: Database, answered: Sequence[tuple[Lease, Answer]]) -> list[boo
 
 
 def _complete(db: Database, now: float, lease: Lease, answer: Answer) -> bool:
-    form = _end(db, now, lease, State.DONE)
+    if outrun(answer):
+        answer = replace(answer, limit_ms=answer.limit_ms or lease.query.timeout_ms)
+    again = answer.limit_ms is not None and _has_longer(db, lease, answer.limit_ms)
+    form = _end(db, now, lease, State.PENDING if again else State.DONE)
     if form is None:
         db.bump("stale")
         return False
+    if again:
+        db.connection.execute("UPDATE queries SET attempts = attempts - 1 WHERE number = ?", (lease.number,))
+        db.bump("reopened")
+        return True
     record(db, now, lease.number, answer)
     settle(db, now, form, lease.number, answer)
     return True
+
+
+def _has_longer(db: Database, lease: Lease, limit_ms: int) -> bool:
+    """True if the query was given its own limit, and was submitted with a larger one while it was solved."""
+    if limit_ms != lease.query.timeout_ms:
+        return False
+    row = db.connection.execute("SELECT timeout_ms FROM queries WHERE number = ?", (lease.number,)).fetchone()
+    return int(row[0]) > limit_ms
 
 
 def fail(

@@ -11,17 +11,18 @@ from pathlib import Path
 from types import TracebackType
 
 from smtspool.errors import InfrastructureError, MisuseError
-from smtspool.query import Answer, Query, Status, Witness
+from smtspool.query import Answer, Query, QueryFile, Witness
 
 from . import ingest as admission
 from . import outbox, owners, queue
 from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database
-from .forms import place
+from .forms import reopen
 from .fsck import Finding, check_store
 from .outbox import Backoff
 from .owners import OWNERS_NAME, Owner
 from .queue import Patience
 from .rows import read_answer, read_query, read_witnesses
+from .submissions import Submissions, read_submissions
 from .values import Counts, Lease, Order, Publication, Result
 
 __all__ = ["Store"]
@@ -86,13 +87,20 @@ class Store:
 
     # Admission
 
-    def ingest(self, queries: Sequence[Query]) -> list[bool]:
-        """Store queries durably, all or none; True for each one that is new. Idempotent (F364 §3.4).
+    def admit(self, files: Sequence[QueryFile], *, limit_ms: int | None = None) -> list[bool]:
+        """Store the queries of files durably, all or none; True for each query that is new, file by file.
 
-        A query that is there keeps its state, the larger timeout and the larger priority, and gains the
-        witness if that is new; a model that is published already is then due again. A new query whose form
-        is proven unsat is done at once.
+        Idempotent (F364 §3.4). A query that is there keeps the larger timeout and the larger priority, and
+        gains the witness if that is new. What is recorded of each file, its *submissions*, and the counters
+        ``admission.*`` are of the same transaction, and a file that is admitted again counts once. A result
+        with something new to tell is due for publication again. A query that ended ``unknown`` at its time
+        limit is open again if the limit has grown; ``limit_ms`` is the one the service gives every query.
+        A new query whose form is proven unsat is done at once.
         """
+        return admission.admit(self._db, files, limit_ms)
+
+    def ingest(self, queries: Sequence[Query]) -> list[bool]:
+        """As :meth:`admit` for queries that are in no file: nobody is recorded as having submitted them."""
         return admission.ingest(self._db, queries)
 
     # Leases
@@ -131,6 +139,7 @@ class Store:
     def complete(self, answered: Sequence[tuple[Lease, Answer]]) -> list[bool]:
         """Commit answers; False for each whose lease was lost: it is stale, and changes nothing.
 
+        An ``unknown`` at the limit is not kept if the query's limit has grown meanwhile: it is asked again.
         Raises MisuseError, and commits none, if one may not be kept: a sat answer without a complete model
         confirmed by another engine, an unknown or error without a reason.
         """
@@ -156,21 +165,8 @@ class Store:
     def retry(self, query_id: str) -> bool:
         """Re-open a query that ended as unknown or error; False if there is no such result."""
         with self._db.write() as now:
-            row = self._db.connection.execute(
-                "SELECT q.number, q.form, r.number, r.status FROM queries q "
-                "JOIN results r ON r.query = q.number WHERE q.number = ?",
-                (self._number(query_id),),
-            ).fetchone()
-            if row is None or Status(row[3]).definite:
-                return False
-            number, form, result, _ = row
-            self._db.connection.execute("DELETE FROM results WHERE number = ?", (result,))
-            self._db.connection.execute(
-                "UPDATE queries SET attempts = 0, deaths = 0, failure = NULL WHERE number = ?", (number,)
-            )
-            self._db.bump("retried")
-            place(self._db, now, form, number)
-            return True
+            number = self._number(query_id)
+            return number is not None and reopen(self._db, now, number)
 
     # Reading
 
@@ -197,6 +193,12 @@ class Store:
             return None
         number, digest, body, completed = row
         return Result(number, query_id, read_answer(body, digest), completed)
+
+    def submissions(self, query_id: str) -> Submissions:
+        """Who submitted a query; nobody, if there is no such query."""
+        with self._db.read():
+            number = self._number(query_id)
+            return Submissions(0, ()) if number is None else read_submissions(self._db, number)
 
     def results(self, after: int = 0, *, prefix: str = "") -> Iterator[Result]:
         """Results in the order of completion, beginning behind number ``after``.

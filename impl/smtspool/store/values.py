@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from smtspool.query import Answer, Query, Witness
 
+from .submissions import Submissions
+
 __all__ = ["Counts", "Lease", "Order", "Publication", "Result", "State"]
 
 
@@ -79,6 +81,7 @@ class Publication:
     id: int
     metadata: Mapping[str, object]
     witnesses: tuple[Witness, ...]
+    submissions: Submissions
     result: Result
     failures: int  # of earlier tries
     due: float  # seconds since the epoch

@@ -1,0 +1,37 @@
+"""A file of queries as it was submitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from smtspool.query.value import Query
+
+__all__ = ["QueryFile", "file_mark"]
+
+_LATEST = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFile:
+    """One file of the spool, decoded whole.
+
+    ``mark`` names this very file: read again, as after a crash between the commit of its queries and its
+    move, it has the same one; another file has another, also one of equal name and content.
+    """
+
+    name: str
+    mark: bytes
+    size: int  # bytes
+    since: float  # when it began to wait, in seconds since the epoch
+    queries: tuple[Query, ...]
+
+
+def file_mark(name: str, inode: int, mtime_ns: int) -> bytes:
+    """16 bytes for :attr:`QueryFile.mark`, ordered by the time of the file.
+
+    The device is no part of it, because its number may be another one after a reboot; nor is ``ctime``, which
+    changes with the owner and the mode.
+    """
+    identity = sha256(f"{inode}/{name}".encode("utf-8", "surrogateescape")).digest()[:8]
+    return min(max(mtime_ns, 0), _LATEST).to_bytes(8, "big") + identity
