@@ -36,5 +36,6 @@ ROWS = {
     "queue": Benchmark("queue", "claim, complete and status on a full store against a small one"),
     "profile": Benchmark("profile", "value profiles: recovery by replay, and what probes gain and cost"),
     "qualification": Benchmark("qualification", "proving locks between masters, against bare MPI messages"),
+    "start": Benchmark("start", "CPU time of --help, status and solve of one small query"),
     "actions": Benchmark("actions", "a protocol step that nobody observes"),
 }

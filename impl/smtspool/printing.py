@@ -9,10 +9,14 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smtspool.query import Query, definitions
-from smtspool.service import Snapshot, Solved, plain
-from smtspool.store import Result
+from smtspool.service import plain
+
+if TYPE_CHECKING:
+    from smtspool.service import Snapshot, Solved
+    from smtspool.store import Result
 
 __all__ = ["Results", "document", "model", "progress", "solved", "summary"]
 

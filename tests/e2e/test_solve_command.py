@@ -129,11 +129,22 @@ def test_a_wrong_engine_is_exit_2(place: Place) -> None:
     place.assert_no_process_left()
 
 
-def test_an_engine_that_does_not_start_is_left_out(place: Place) -> None:
-    engines = ("-e", "bitwuzla", "-e", "z3", "-e", "absent=/no/such/solver")
-    done = place.run("solve", *engines, place.file("a.smt2", equation(1)))
-    assert done.stdout == "sat\n"
-    assert "engine absent does not work and is left out" in done.stderr
+@pytest.mark.parametrize("words", [("-t", "1"), ()], ids=["short of time", "it confirms"])
+def test_an_engine_that_does_not_start_is_left_out(place: Place, words: tuple[str, ...]) -> None:
+    engines = ("-e", "bitwuzla", "-e", "absent=/no/such/solver")
+    done = place.run("solve", *engines, *words, place.file("a.smt2", equation(1)), code=3)
+    assert done.stdout == "unknown\n"
+    assert done.stderr.count("engine absent does not work and is left out") == 1
+
+
+def test_an_engine_that_is_not_needed_is_not_started(place: Place) -> None:
+    mark = place.folder / "started"
+    late = f"late=sh -c 'touch {mark}; echo unknown' {{query}}"
+    engines = ("-e", "bitwuzla", "-e", "z3", "-e", late)
+    files = [place.file("a.smt2", equation(1)), place.file("b.smt2", equation(1, against=2))]
+    done = place.run("solve", *engines, *files)
+    assert done.stdout == f"{files[0]}: sat\n{files[1]}: unsat\n"
+    assert not mark.exists()
 
 
 def test_no_engine_at_all_is_exit_74_and_says_so(place: Place) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -213,6 +212,8 @@ def _read_toml(directory: Path | None) -> dict[str, Any]:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path} is not a regular file")
+            import tomllib  # takes longer to import than most commands to run, and many read no file
+
             return tomllib.load(file)
     except FileNotFoundError:
         return {}

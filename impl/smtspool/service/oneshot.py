@@ -26,6 +26,8 @@ __all__ = ["Solved", "check", "solve_scripts"]
 # Long enough that no lease expires while its worker thread is alive.
 LEASE_SECONDS = 24 * 3600.0
 POLL_SECONDS = 0.2
+# A query with less time than this would lose a part of it that matters to the start of an engine.
+PATIENT_MS = 5_000
 
 # A name and its content, or why it could not be read.
 Script = tuple[str, bytes | AdmissionError]
@@ -82,7 +84,7 @@ def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[So
         store.ingest(queries)
         desk, health = Desk(), Health()
         if queries:
-            stack.enter_context(_solving(store, settings, desk, health))
+            stack.enter_context(_solving(store, queries, settings, desk, health))
         for one in asked:
             if one.query is None:
                 yield one
@@ -91,16 +93,20 @@ def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[So
 
 
 @contextmanager
-def _solving(store: Store, settings: Settings, desk: Desk, health: Health) -> Iterator[None]:
-    """Workers on ``store`` until the block ends; all their queries are there already."""
+def _solving(
+    store: Store, queries: Sequence[Query], settings: Settings, desk: Desk, health: Health
+) -> Iterator[None]:
+    """Workers on ``store`` until the block ends; all their ``queries`` are there already."""
     stop = threading.Event()
     desk.admitted_all.set()
     # Results are printed in the order of the scripts, so they are solved in that order.
     settings = replace(settings, lease_seconds=LEASE_SECONDS, order="fifo")
     patience = Patience(attempts=settings.max_attempts, deaths=settings.max_deaths)
-    with store.register() as owner, Fleet(settings) as fleet:
+    patient = all((settings.timeout_ms or query.timeout_ms) >= PATIENT_MS for query in queries)
+    first = queries[0] if patient else None
+    with store.register() as owner, Fleet(settings, first=first) as fleet:
         loops: list[Loop] = []
-        for number in range(1, settings.jobs + 1):
+        for number in range(1, min(settings.jobs, len(queries)) + 1):
             worker = Worker(
                 owner.name,
                 settings,

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from smtspool.query import Answer, Query, Status
 from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
@@ -21,7 +22,9 @@ from smtspool.store import Lease, Order, Store
 from .config import Settings
 from .desk import Desk
 from .loops import FINISHED, MACHINE_FAILURES
-from .probing import Prober
+
+if TYPE_CHECKING:
+    from .probing import Prober
 
 __all__ = ["Worker"]
 

@@ -10,18 +10,18 @@ import socket
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from smtspool.errors import MisuseError
 
 from .frames import FrameError, Inbox, Oversize, pack, unpack
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused, pushes
-from .spec import HelperLimits
+from .spec import EngineSpec, HelperLimits
 
 if TYPE_CHECKING:
     from smtspool.query import Level
 
-__all__ = ["Generation"]
+__all__ = ["Generation", "Helpers"]
 
 _CHUNK = 256 * 1024
 _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
@@ -309,6 +309,15 @@ class Generation:
             self._channel.close()
             for fd in (self._stderr, self._pidfd, self._kill):
                 os.close(fd)
+
+
+class Helpers(Protocol):
+    """Where the helpers of one engine come from: a fork server, or what starts one when it is needed."""
+
+    spec: EngineSpec
+
+    def spawn(self, deadline: float) -> Generation:
+        """A helper that is ready to serve. Raises :class:`~smtspool.errors.InfrastructureError`."""
 
 
 def _failed(kind: FailureKind, message: str) -> GenerationFailed:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from statistics import median
 from typing import Any
 
 from smtspool.query import Query
@@ -75,7 +74,9 @@ class _Record:
         self._digest()
 
     def _digest(self) -> None:
-        self.usual = median((*self.answered, *self.cut))
+        times = sorted((*self.answered, *self.cut))
+        middle = len(times) // 2
+        self.usual = (times[middle] + times[~middle]) / 2
         self.p95 = sorted(self.answered)[int(0.95 * (len(self.answered) - 1))]
 
 

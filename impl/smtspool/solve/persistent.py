@@ -34,8 +34,7 @@ from .cancellation import Cancellation, CancelReason
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 
 if TYPE_CHECKING:
-    from .forkserver import ForkServer
-    from .generation import Generation
+    from .generation import Generation, Helpers
 
 __all__ = ["PersistentSolver", "Recycle"]
 
@@ -88,7 +87,7 @@ class PersistentSolver:
 
     def __init__(
         self,
-        server: ForkServer,
+        server: Helpers,
         *,
         name: str | None = None,
         recycle: Recycle | None = None,

@@ -16,7 +16,7 @@ from smtspool.query import Answer, Query, Status
 
 from .cancellation import Cancellation, CancelReason
 from .domainprobe import Probe, ProbeEnd, probe_domain
-from .forkserver import ForkServer
+from .generation import Helpers
 from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver, Recycle
 from .race import Race, RaceRules
@@ -47,7 +47,7 @@ class Portfolio:
 
     def __init__(
         self,
-        servers: Sequence[ForkServer],
+        servers: Sequence[Helpers],
         *,
         takes: Callable[[str, str], bool] = lambda engine, logic: True,
         rules: RaceRules | None = None,

@@ -146,8 +146,10 @@ def main(arguments: list[str]) -> None:
     with socket.socket(fileno=int(arguments[0])) as channel:
         channel.set_inheritable(False)
         become_subreaper()
-        engine = load_engine(EngineSpec.from_json(settings["spec"]))
-        warm_up(engine)
+        spec = EngineSpec.from_json(settings["spec"])
+        engine = load_engine(spec)
+        if spec.command is None:
+            warm_up(engine)
         gc.collect()
         gc.freeze()  # helpers share these pages; a collection in one would copy them
         Server(channel, lifeline, engine, limits).serve()

@@ -106,7 +106,8 @@ class Verifier:
             except AdmissionError:
                 return Verdict(False, None)
             except InfrastructureError as error:
-                trouble = error
+                if self._takes(engine, query.logic):  # it has not turned out just now that it cannot tell
+                    trouble = error
                 continue
             if answer.status.definite:
                 self._learn(answer.attempts[0])

@@ -4,7 +4,6 @@ from smtspool.errors import ConfigError
 
 from ..spec import EngineSpec
 from .base import Engine, EngineDied, EngineError, Session, Wanted
-from .external import External
 
 __all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted", "load_engine", "warm_up"]
 
@@ -12,6 +11,8 @@ __all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted", "load_eng
 def load_engine(spec: EngineSpec) -> Engine:
     """Import the engine. Each lives in its own module so that a helper carries one."""
     if spec.command is not None:
+        from .external import External
+
         return External(spec)
     if spec.name == "bitwuzla":
         from .bitwuzla_wheel import BitwuzlaEngine
@@ -29,9 +30,7 @@ def load_engine(spec: EngineSpec) -> Engine:
 
 
 def warm_up(engine: Engine) -> None:
-    """Let the engine do once, before it is forked, what it does once: pages, tables, interpreter caches."""
-    if isinstance(engine, External):
-        return
+    """Let a bundled engine do before it is forked what it does once: pages, tables, interpreter caches."""
     for incremental in (False, True):
         session = engine.open(incremental=incremental)
         session.load("(set-logic QF_BV)")

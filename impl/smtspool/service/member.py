@@ -1,0 +1,84 @@
+"""One engine of a fleet: started when somebody first needs it, believed once it has answered its probes."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from smtspool.errors import ClosedError, InfrastructureError
+from smtspool.solve import Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, probe
+
+__all__ = ["Member"]
+
+log = logging.getLogger("smtspool")
+
+
+class Member:
+    """A source of helpers, thread-safe. To a race, an engine that is not started yet is one that works.
+
+    Lock order: ``_proving``, which is held while the engine starts and answers, then ``_state``.
+    """
+
+    def __init__(self, spec: EngineSpec, limits: HelperLimits, *, clock: Callable[[], float]) -> None:
+        self.spec = spec
+        self._limits = limits
+        self._clock = clock
+        self._proving = threading.Lock()
+        self._state = threading.Lock()  # protects the three below
+        self._server: ForkServer | None = None
+        self._found: Capabilities | None = None
+        self._closed = False
+
+    def start(self) -> ForkServer:
+        """Have the engine imported by a process of its own, and do not wait for that."""
+        with self._state:
+            if self._closed:
+                raise ClosedError("the fleet is closed")
+            if self._server is None:
+                self._server = ForkServer(self.spec, self._limits)
+            return self._server
+
+    def works(self, deadline: float) -> bool:
+        """Whether it can do anything: found out once, by its probes, and said once if it cannot.
+
+        Raises InfrastructureError if the deadline passes first; then nothing is found out.
+        """
+        if not self._proving.acquire(timeout=max(0.0, deadline - self._clock())):
+            raise self._late()
+        try:
+            if self._found is None:
+                found = probe(self.start(), deadline, clock=self._clock)
+                if found.trouble and self._clock() >= deadline:
+                    raise self._late()
+                if not found.logics:
+                    log.error(
+                        "engine %s does not work and is left out: %s", self.spec.name, found.trouble[0]
+                    )
+                elif found.trouble:
+                    log.info("engine %s: %s", self.spec.name, "; ".join(found.trouble))
+                self._found = found
+            return bool(self._found.logics)
+        finally:
+            self._proving.release()
+
+    def takes(self, logic: str) -> bool:
+        """Whether it may be asked; an engine that is not started yet takes everything."""
+        return self._found is None or logic in self._found.logics
+
+    def spawn(self, deadline: float) -> Generation:
+        """A helper, of an engine that works. Raises InfrastructureError."""
+        if not self.works(deadline):
+            raise InfrastructureError(f"engine {self.spec.name} does not work")
+        return self.start().spawn(deadline)
+
+    def close(self) -> None:
+        """End the engine's process and all helpers, whoever waits for them."""
+        with self._state:
+            self._closed = True
+            server = self._server
+        if server is not None:
+            server.close()
+
+    def _late(self) -> InfrastructureError:
+        return InfrastructureError(f"engine {self.spec.name} was not ready in time")
