@@ -111,7 +111,7 @@ def test_an_owner_that_ends_meanwhile_is_no_finding(sound: Path) -> None:
     with (
         Store.open(sound) as store,
         store.register() as owner,
-        closing(fsck._opened(sound / "index.sqlite3", immutable=False)) as connection,
+        closing(fsck.connect_view(sound / "index.sqlite3")[0]) as connection,
     ):
         connection.execute("BEGIN")
         findings = fsck._findings(connection, sound)

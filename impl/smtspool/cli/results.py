@@ -31,7 +31,7 @@ def status(
     if not 0.1 <= interval <= 86_400:  # written so that it refuses NaN too, as no range of typer does
         raise MisuseError(f"--interval must be a number of seconds from 0.1 to 86400, not {interval:g}")
     campaign = service.Campaign.open(directory)
-    with Store.open(campaign.store) as store:
+    with Store.view(campaign.store) as store:
         now = service.snapshot(campaign, store)
         if as_json:
             printing.document(now.to_json())
@@ -63,7 +63,7 @@ def results(
         print(f"{service.export_inputs(campaign, export)} inputs exported to {export}")
         return
     found = 0
-    with Store.open(campaign.store) as store:
+    with Store.view(campaign.store) as store:
         table = printing.Results(as_json=as_json, endless=follow or query is not None)
         last = 0
         while True:

@@ -72,7 +72,7 @@ def serve(
 
 
 def _report_end(campaign: service.Campaign, as_json: bool) -> Counts:
-    with Store.open(campaign.store) as store:
+    with Store.view(campaign.store) as store:
         now = service.snapshot(campaign, store)
     if as_json:
         printing.document(now.to_json())

@@ -19,8 +19,9 @@ from pathlib import Path
 from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
 
 from .digests import Digests
+from .views import Unused, connect_view, unused
 
-__all__ = ["APPLICATION_ID", "INDEX_NAME", "MIGRATIONS", "Database", "described", "short_digest"]
+__all__ = ["APPLICATION_ID", "INDEX_NAME", "MIGRATIONS", "Database", "Outdated", "described", "short_digest"]
 
 INDEX_NAME = "index.sqlite3"
 APPLICATION_ID = 0x736D7471  # "smtq": says that the file is ours
@@ -47,10 +48,15 @@ def _scripts() -> tuple[str, ...]:
 _open: set[Database] = set()
 
 
+class Outdated(ConfigError):
+    """The file has an older version, and who only reads it cannot change that."""
+
+
 class Database:
     """One connection. Not thread-safe, not fork-safe: either use from elsewhere raises MisuseError."""
 
     process: int
+    connection: sqlite3.Connection
 
     def __init__(
         self,
@@ -60,9 +66,11 @@ class Database:
         busy_timeout_s: float = BUSY_TIMEOUT_SECONDS,
         confirm_unsat: bool = False,
         scripts: Sequence[str] | None = None,
+        writes: bool = True,
     ) -> None:
         """Open the index in ``directory``, creating or migrating it as needed.
 
+        Who ``writes`` not needs no right to, and leaves no trace; to them an older version is Outdated.
         Raises ConfigError for a file of a newer version or of another program, and InfrastructureError
         when the machine refuses.
         """
@@ -79,26 +87,38 @@ class Database:
         self._thread = threading.get_ident()
         self._closed = False
         self._bumps: dict[str, float] = {}
+        self._writes = writes
+        self._busy_timeout_s = busy_timeout_s
+        self._scripts = _scripts() if scripts is None else scripts
+        self._unused: Unused | None = None  # see views.py
         with described(self.path):
+            self._connect()
+        _open.add(self)
+
+    def _connect(self) -> None:
+        if self._writes:
             self.connection = sqlite3.connect(
-                self.path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+                self.path, timeout=self._busy_timeout_s, isolation_level=None, check_same_thread=False
             )
+        else:
+            self.connection, self._unused = connect_view(self.path, self._busy_timeout_s)
         try:
-            with described(self.path):
-                self._prepare(_scripts() if scripts is None else scripts)
-                self._file = self.path.stat()
+            self._prepare()
+            self._file = self.path.stat()
         except BaseException:
             self.connection.close()
             raise
-        _open.add(self)
         self.queries = Digests(self.connection, "queries")
         self.forms = Digests(self.connection, "forms")
         self.prefixes = Digests(self.connection, "prefixes")
 
-    def _prepare(self, scripts: Sequence[str]) -> None:
+    def _prepare(self) -> None:
         connection = self.connection
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        _migrate(connection, self.path, scripts)
+        if not self._writes:
+            _check_version(connection, self.path, len(self._scripts))
+            return
+        _migrate(connection, self.path, self._scripts)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -113,6 +133,8 @@ class Database:
         """
         self._check_caller()
         self._check_file()
+        if not self._writes:
+            raise MisuseError(f"{self.path} was opened to be read")
         connection = self.connection
         with described(self.path):
             connection.execute("BEGIN IMMEDIATE")
@@ -128,15 +150,34 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the store."""
+        """One consistent view of the store. End it soon: meanwhile the journal cannot be written back."""
         self._check_caller()
-        connection = self.connection
         with described(self.path):
+            if not self._writes:
+                self._follow()
+            connection = self.connection
             connection.execute("BEGIN")
             try:
                 yield connection
             finally:
                 self._roll_back()
+                self._check_unused()
+
+    def _follow(self) -> None:
+        """Read the file that is there, with its journal if somebody began to use it."""
+        if self._unused is None:
+            self._check_file()
+        elif self._unused != unused(self.path):
+            self.connection.close()
+            self._connect()
+
+    def _check_unused(self) -> None:
+        """What was read without locks was one view only if nobody wrote into it."""
+        if self._unused is None:
+            return
+        status = self.path.stat()
+        if (status.st_ino, status.st_size, status.st_mtime_ns) != self._unused:
+            raise InfrastructureError(f"{self.path}: a service came and went while it was read: try again")
 
     def _roll_back(self) -> None:
         # A full disk or a broken page has often rolled back already, and the first error is the one to tell.
@@ -213,6 +254,15 @@ def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str])
 def short_digest(*values: object) -> bytes:
     """16 bytes of SHA-256 over the values of a row: against rot, not against forgery."""
     return sha256(ascii(values).encode()).digest()[:16]
+
+
+def _check_version(connection: sqlite3.Connection, path: Path, newest: int) -> None:
+    version = _version(connection, path, newest)
+    if version < newest:
+        raise Outdated(
+            f"{path} has version {version}, and this smtspool reads {newest}: the next command of somebody "
+            "who may write it, such as `smtspool serve`, brings it up to date"
+        )
 
 
 def _version(connection: sqlite3.Connection, path: Path, newest: int) -> int:

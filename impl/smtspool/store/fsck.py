@@ -23,8 +23,13 @@ from .digests import DIGEST_COLUMNS
 from .owners import OWNERS_NAME
 from .rows import Damaged, decoded, digest_of, read_answer
 from .submissions import COLUMNS, submission_of
+from .views import Unused, connect_view, unused
 
 __all__ = ["Fault", "Finding", "check_store"]
+
+
+# The errors of SQLite that mean a damaged file or disk.
+_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
 
 
 class Fault(StrEnum):
@@ -57,45 +62,31 @@ class Finding:
 def check_store(directory: Path) -> list[Finding]:
     """Everything that is wrong with the store in ``directory``; empty when all is well.
 
-    Raises MisuseError if there is none, ConfigError if another version of smtspool wrote it.
+    Raises MisuseError if there is none, ConfigError if another version of smtspool wrote it, and
+    InfrastructureError if it cannot be read, damaged or not.
     """
     path = directory / INDEX_NAME
     if not path.is_file():
         raise MisuseError(f"{directory} holds no store")
     while True:
-        unused = _unused(path)
-        findings = _checked(path, directory, immutable=unused is not None)
-        if unused is None or unused == _unused(path):
+        findings, state = _checked(path, directory)
+        if state is None or state == unused(path):
             return findings
 
 
-def _checked(path: Path, directory: Path, *, immutable: bool) -> list[Finding]:
+def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]:
+    """The findings, and what the file was if they were read without locks."""
+    state = None
     try:
-        with described(path), closing(_opened(path, immutable=immutable)) as connection:
-            connection.execute("BEGIN")
-            return list(_findings(connection, directory))
+        with described(path):
+            connection, state = connect_view(path)
+            with closing(connection):
+                connection.execute("BEGIN")
+                return list(_findings(connection, directory)), state
     except InfrastructureError as error:
-        return [Finding(Fault.DATABASE, str(path), str(error))]
-
-
-def _opened(path: Path, *, immutable: bool) -> sqlite3.Connection:
-    mode = "mode=ro&immutable=1" if immutable else "mode=ro"
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
-
-
-def _unused(path: Path) -> tuple[int, int, int] | None:
-    """What changes when a store that nobody has open is used; None if somebody has it open, or none is there.
-
-    Without a journal nobody has it open, and "immutable" keeps SQLite from creating one. It also keeps SQLite
-    from locking, so only the file can say whether what was read was one view.
-    """
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    if path.with_name(path.name + "-wal").exists():
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+        if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
+            raise  # it says nothing about the store that this user may not read it
+        return [Finding(Fault.DATABASE, str(path), str(error))], state
 
 
 def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from smtspool.query import Answer, Query, QueryFile, Witness
 
 from . import ingest as admission
 from . import outbox, owners, queue
-from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database
+from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
 from .forms import reopen
 from .fsck import Finding, check_store
 from .outbox import Backoff
@@ -68,18 +68,36 @@ class Store:
         Raises MisuseError if there is none, ConfigError if it was written by a newer smtspool.
         """
         directory = Path(directory)
-        try:
-            if create:
+        if create:
+            try:
                 _make_durably(directory / OWNERS_NAME)
-            # An empty file is what a failed disk leaves; to go on with it would hide that all is lost.
-            elif not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
-                raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
-        except OSError as error:
-            raise InfrastructureError(f"{directory}: {error.strerror}") from error
+            except OSError as error:
+                raise InfrastructureError(f"{directory}: {error.strerror}") from error
+        else:
+            _check_there(directory)
         database = Database(
             directory, clock=clock, busy_timeout_s=busy_timeout_s, confirm_unsat=confirm_unsat
         )
         return cls(database, patience or Patience(), backoff or Backoff())
+
+    @classmethod
+    def view(cls, directory: Path, *, clock: Callable[[], float] = time.time) -> Store:
+        """Open the store in ``directory`` to read it, which needs no right to write and leaves no trace.
+
+        What would write raises MisuseError. A store of an older version is migrated first; where that is not
+        allowed, ConfigError. Other errors as in :meth:`open`.
+        """
+        directory = Path(directory)
+        _check_there(directory)
+        try:
+            database = Database(directory, clock=clock, writes=False)
+        except Outdated as outdated:
+            try:
+                Database(directory, clock=clock).close()
+            except InfrastructureError:
+                raise outdated from None
+            database = Database(directory, clock=clock, writes=False)
+        return cls(database, Patience(), Backoff())
 
     @property
     def directory(self) -> Path:
@@ -316,6 +334,15 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_there(directory: Path) -> None:
+    try:
+        # An empty file is what a failed disk leaves; to go on with it would hide that all is lost.
+        if not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
+            raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
+    except OSError as error:
+        raise InfrastructureError(f"{directory}: {error.strerror}") from error
 
 
 def _make_durably(folder: Path) -> None:
