@@ -6,6 +6,10 @@ and puts its leases back at once. Only processes under the same running kernel m
 and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
 its locks go with it.
 
+The file is there before the row and is removed after it, by whoever holds its lock and sees no row: whenever
+anybody dies or is refused in between, a row without its file never remains, and a file without its row means
+nothing and is swept away.
+
 Order of locks: the lock file of an owner, then the database.
 """
 
@@ -55,7 +59,7 @@ class Owner:
                     (self.name, host, boot, pid, token, now),
                 )
         except BaseException:
-            self._unlock()
+            self._let_go()  # a commit that was refused may have happened: the file stays for a reaper
             raise
 
     def close(self) -> None:
@@ -63,24 +67,21 @@ class Owner:
         if self._descriptor is None:
             return
         if os.getpid() != self._db.process:
-            # The file and the lock are the parent's, who lives.
-            os.close(self._descriptor)
-            self._descriptor = None
+            self._let_go()  # the file and the lock are the parent's, who lives
             return
         try:
             with self._db.write() as now:
                 release_owner(self._db, now, self.name, self._patience)
                 _unregister(self._db, self.name)
-        finally:
-            self._unlock()
-
-    def _unlock(self) -> None:
-        assert self._descriptor is not None
-        descriptor, self._descriptor = self._descriptor, None
-        try:
             self._path.unlink(missing_ok=True)
         finally:
-            os.close(descriptor)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Give the lock back with its descriptor, but for one that a forked parent has too."""
+        assert self._descriptor is not None
+        descriptor, self._descriptor = self._descriptor, None
+        os.close(descriptor)
 
     def __enter__(self) -> Owner:
         return self
@@ -110,17 +111,23 @@ def reap(db: Database, patience: Patience) -> int:
                 released += _bury(db, name, patience)
             if dead:
                 path.unlink(missing_ok=True)
-    _sweep(db.directory / OWNERS_NAME, {token for *_, token in known})
+    _sweep(db, {token for *_, token in known})
     return released
 
 
-def _sweep(folder: Path, registered: set[str]) -> None:
-    """Remove lock files of processes that died between creating theirs and registering."""
-    for path in folder.glob("*.lock"):
-        if path.stem not in registered:
+def _sweep(db: Database, known: set[str]) -> None:
+    """Remove lock files of processes that died, or were refused, before they registered or after."""
+    for path in (db.directory / OWNERS_NAME).glob("*.lock"):
+        if path.stem not in known:
             with _lock_of_dead(path) as dead:
-                if dead:
+                # Who registered since and died has a row: the next reaper's business.
+                if dead and not _registered(db, path.stem):
                     path.unlink(missing_ok=True)
+
+
+def _registered(db: Database, token: str) -> bool:
+    with db.read() as connection:
+        return connection.execute("SELECT 1 FROM owners WHERE token = ?", (token,)).fetchone() is not None
 
 
 def _bury(db: Database, name: str, patience: Patience) -> int:
