@@ -301,6 +301,19 @@ def test_a_missing_spool_is_said_and_not_made(root: Path) -> None:
     assert not root.exists()
 
 
+@pytest.mark.parametrize("name", ["incoming", "accepted", "rejected"])
+def test_a_missing_folder_is_made_by_a_scan_also_by_the_first(
+    root: Path, spool: Spool, ledger: Ledger, name: str
+) -> None:
+    (root / name).rmdir()
+    with Spool.open(root) as opened:
+        assert opened.backlog() == 0
+        scan(opened, ledger)
+        publish(root, "a.json", envelope(1))
+        assert scan(opened, ledger).accepted == 1
+    assert (root / name).is_dir()
+
+
 def test_no_file_is_written_outside_the_spool(
     root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -61,12 +61,15 @@ class Spool:
     ) -> Spool:
         """Open the spool at ``path``; ``create`` makes it and its folders where they are missing.
 
-        :raises InfrastructureError: it is missing, or a component is a link (the error names it)
+        A folder that is missing is made by the next submission or scan.
+
+        :raises InfrastructureError: the spool is missing, or a component is a link (the error names it)
         """
         with _infrastructure(f"cannot open the spool {os.fspath(path)}"), ExitStack() as undo:
             root = undo.enter_context(Directory.open(path, create=create))
             for name in _FOLDERS:
-                root.child(name, create=create).close()
+                with suppress(FileNotFoundError):  # a scan makes it; one that is a link is refused at once
+                    root.child(name, create=create).close()
             undo.pop_all()
             return cls(root, limits or Limits())
 
@@ -89,8 +92,13 @@ class Spool:
 
     def backlog(self) -> int:
         """How many published files are in ``incoming/`` now. Lists the directory."""
-        with _infrastructure("cannot list the spool"), self._root.child("incoming") as incoming:
+        with (
+            _infrastructure("cannot list the spool"),
+            suppress(FileNotFoundError),  # a scan or a submission makes it
+            self._root.child("incoming") as incoming,
+        ):
             return sum(map(is_published, incoming.names()))
+        return 0
 
     def scan(
         self,
