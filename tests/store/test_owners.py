@@ -160,7 +160,7 @@ def test_a_clean_end_puts_leases_back_and_removes_the_lock(store: Store) -> None
 def test_an_owner_that_ends_in_order_meanwhile_is_not_counted_as_dead(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boot = owners._boot
+    boot = owners.boot_id
 
     def end_first() -> str:
         owner.close()
@@ -168,7 +168,7 @@ def test_an_owner_that_ends_in_order_meanwhile_is_not_counted_as_dead(
 
     with store.register() as owner:
         store.claim(owner.name, 3600.0, 3)
-        monkeypatch.setattr(owners, "_boot", end_first)  # asked when the owners have been listed
+        monkeypatch.setattr(owners, "boot_id", end_first)  # asked when the owners have been listed
         assert store.reap() == 0
     assert store.counts().pending == 3
     assert "owners.reaped" not in store.counters()

@@ -1,14 +1,17 @@
 """The store: queries, leases, results, reuse of proven answers, and the outbox, in one SQLite file."""
 
+from .database import BUSY_TIMEOUT_SECONDS
 from .fsck import Fault, Finding
 from .outbox import Backoff
 from .owners import Owner
+from .presence import Presence, Seen, present
 from .queue import Patience
 from .store import Store
 from .submissions import Submission, Submissions
 from .values import Counts, Lease, Order, Publication, Result, State
 
 __all__ = [
+    "BUSY_TIMEOUT_SECONDS",
     "Backoff",
     "Counts",
     "Fault",
@@ -17,10 +20,13 @@ __all__ = [
     "Order",
     "Owner",
     "Patience",
+    "Presence",
     "Publication",
     "Result",
+    "Seen",
     "State",
     "Store",
     "Submission",
     "Submissions",
+    "present",
 ]

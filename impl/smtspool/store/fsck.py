@@ -20,7 +20,7 @@ from smtspool.query import Query, Status
 from .answers import check_answer
 from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described
 from .digests import DIGEST_COLUMNS
-from .owners import OWNERS_NAME
+from .presence import OWNERS_NAME
 from .rows import Damaged, decoded, digest_of, read_answer
 from .submissions import COLUMNS, submission_of
 from .views import Unused, connect_view, unused
@@ -287,4 +287,4 @@ def _owners(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding
     registered = {name for (name,) in connection.execute("SELECT name FROM owners")}
     for name in suspects:
         if name in registered:
-            yield Finding(Fault.OWNER, name, "is registered without a lock file; `smtspool serve` removes it")
+            yield Finding(Fault.OWNER, name, "is registered without a lock file")

@@ -6,22 +6,15 @@ and puts its leases back at once. Only processes under the same running kernel m
 and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
 its locks go with it.
 
-The file is there before the row and is removed after it, by whoever holds its lock and sees no row: whenever
-anybody dies or is refused in between, a row without its file never remains, and a file without its row means
-nothing and is swept away.
-
 Order of locks: the lock file of an owner, then the database.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import secrets
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -29,59 +22,58 @@ from types import TracebackType
 from smtspool.errors import InfrastructureError
 
 from .database import Database
+from .presence import OWNERS_NAME, Presence, boot_id, host_name, try_lock
 from .queue import Patience, release_owner
 
-__all__ = ["OWNERS_NAME", "Owner", "reap"]
+__all__ = ["Owner", "reap"]
 
 log = logging.getLogger("smtspool")
-
-OWNERS_NAME = "owners"
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Owner:
     """A registered, living owner; ``name`` is what ``claim`` wants. Close it to give up its leases.
 
-    The lock is held by this process and by children it forks without exec, so fork none that outlive it.
+    With ``presence`` it goes by the lock file that this process has already, and leaves it to who made it.
     """
 
-    def __init__(self, db: Database, patience: Patience) -> None:
+    def __init__(self, db: Database, patience: Patience, presence: Presence | None = None) -> None:
         self._db = db
         self._patience = patience
-        host, boot, pid = _host(), _boot(), os.getpid()
-        self._descriptor: int | None
-        token, self._path, self._descriptor = _fresh_lock(db.directory / OWNERS_NAME)
-        self.name = f"{host}:{boot}:{pid}:{token}"
+        self._closed = False
+        host, boot, pid = host_name(), boot_id(), os.getpid()
+        self._presence = presence or Presence(db.directory)
+        self._own = presence is None
+        self.name = f"{host}:{boot}:{pid}:{self._presence.token}"
         try:
             with db.write() as now:
                 db.connection.execute(
-                    "INSERT INTO owners (name, host, boot, pid, token, registered) VALUES (?, ?, ?, ?, ?, ?)",
-                    (self.name, host, boot, pid, token, now),
+                    "INSERT OR REPLACE INTO owners (name, host, boot, pid, token, registered) "
+                    "VALUES (?, ?, ?, ?, ?, ?)",
+                    (self.name, host, boot, pid, self._presence.token, now),
                 )
         except BaseException:
-            self._let_go()  # a commit that was refused may have happened: the file stays for a reaper
+            if self._own:
+                self._presence.close()
             raise
+        self._presence.registered = True
 
     def close(self) -> None:
-        """Put back what is still leased and unregister; idempotent, and nothing of it in a forked child."""
-        if self._descriptor is None:
-            return
-        if os.getpid() != self._db.process:
-            self._let_go()  # the file and the lock are the parent's, who lives
-            return
-        try:
-            with self._db.write() as now:
-                release_owner(self._db, now, self.name, self._patience)
-                _unregister(self._db, self.name)
-            self._path.unlink(missing_ok=True)
-        finally:
-            self._let_go()
+        """Put back what is still leased and unregister; idempotent, and nothing of it in a forked child.
 
-    def _let_go(self) -> None:
-        """Give the lock back with its descriptor, but for one that a forked parent has too."""
-        assert self._descriptor is not None
-        descriptor, self._descriptor = self._descriptor, None
-        os.close(descriptor)
+        If the store refuses, a reaper does it later.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if os.getpid() == self._db.process:  # else the lock is the parent's, who lives
+                with self._db.write() as now:
+                    release_owner(self._db, now, self.name, self._patience)
+                    _unregister(self._db, self.name)
+                self._presence.registered = False
+        finally:
+            if self._own:
+                self._presence.close()
 
     def __enter__(self) -> Owner:
         return self
@@ -97,7 +89,7 @@ def reap(db: Database, patience: Patience) -> int:
     with db.read() as connection:
         known = connection.execute("SELECT name, host, boot, token FROM owners").fetchall()
     released = 0
-    this_host, this_boot = _host(), _boot()
+    this_host, this_boot = host_name(), boot_id()
     for name, host, boot, token in known:
         path = db.directory / OWNERS_NAME / f"{token}.lock"
         if boot != this_boot:
@@ -111,23 +103,17 @@ def reap(db: Database, patience: Patience) -> int:
                 released += _bury(db, name, patience)
             if dead:
                 path.unlink(missing_ok=True)
-    _sweep(db, {token for *_, token in known})
+    _sweep(db.directory / OWNERS_NAME, {token for *_, token in known})
     return released
 
 
-def _sweep(db: Database, known: set[str]) -> None:
-    """Remove lock files of processes that died, or were refused, before they registered or after."""
-    for path in (db.directory / OWNERS_NAME).glob("*.lock"):
-        if path.stem not in known:
+def _sweep(folder: Path, registered: set[str]) -> None:
+    """Remove lock files of processes that died between creating theirs and registering."""
+    for path in folder.glob("*.lock"):
+        if path.stem not in registered:
             with _lock_of_dead(path) as dead:
-                # Who registered since and died has a row: the next reaper's business.
-                if dead and not _registered(db, path.stem):
+                if dead:
                     path.unlink(missing_ok=True)
-
-
-def _registered(db: Database, token: str) -> bool:
-    with db.read() as connection:
-        return connection.execute("SELECT 1 FROM owners WHERE token = ?", (token,)).fetchone() is not None
 
 
 def _bury(db: Database, name: str, patience: Patience) -> int:
@@ -143,26 +129,12 @@ def _unregister(db: Database, name: str) -> bool:
     return bool(db.connection.execute("DELETE FROM owners WHERE name = ?", (name,)).rowcount)
 
 
-def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
-    """A token that nobody had, its lock file, and the descriptor that holds the lock."""
-    while True:
-        token = secrets.token_hex(16)
-        path = folder / f"{token}.lock"
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            if _try_lock(descriptor, path):
-                return token, path, descriptor
-        except OSError as error:
-            raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
-        # A reaper saw the file before it was locked, takes it for a dead owner's and removes it.
-
-
 @contextmanager
 def _lock_of_dead(path: Path) -> Iterator[bool]:
     """Hold the lock of an owner that lives no more; False if it lives, may live, or the file is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        dead = _try_lock(descriptor, path)
+        dead = try_lock(descriptor, path)
     except FileNotFoundError:
         dead = False
     except PermissionError:
@@ -187,35 +159,3 @@ def _say_unknown(path: Path) -> None:
         path,
         path,
     )
-
-
-def _try_lock(descriptor: int, path: Path) -> bool:
-    """Lock the file without waiting. False, and closed, if another has the lock or it is not at the path."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        locked = _same_file(descriptor, path)
-    except BlockingIOError:
-        locked = False
-    except BaseException:
-        os.close(descriptor)
-        raise
-    if not locked:
-        os.close(descriptor)
-    return locked
-
-
-def _same_file(descriptor: int, path: Path) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    return False
-
-
-def _host() -> str:
-    return socket.gethostname()
-
-
-def _boot() -> str:
-    try:
-        return _BOOT_ID.read_text("ascii").strip()
-    except OSError as error:
-        raise InfrastructureError(f"cannot tell which boot this is: {_BOOT_ID}: {error.strerror}") from error

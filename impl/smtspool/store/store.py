@@ -19,7 +19,8 @@ from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
 from .forms import reopen
 from .fsck import Finding, check_store
 from .outbox import Backoff
-from .owners import OWNERS_NAME, Owner
+from .owners import Owner
+from .presence import OWNERS_NAME, Presence
 from .queue import Patience
 from .rows import read_answer, read_query, read_witnesses
 from .submissions import Submissions, read_submissions
@@ -123,9 +124,12 @@ class Store:
 
     # Leases
 
-    def register(self) -> Owner:
-        """Register this process as an owner until the returned object is closed (on this thread)."""
-        return Owner(self._db, self._patience)
+    def register(self, presence: Presence | None = None) -> Owner:
+        """Register this process as an owner until the returned object is closed (on this thread).
+
+        ``presence`` is its lock file, if it has one already.
+        """
+        return Owner(self._db, self._patience, presence)
 
     def reap(self) -> int:
         """Put back the leases of owners that are proven dead; returns how many."""
