@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from smtspool.store import Store
 from tests.e2e.campaign import Place
 from tests.service.support import PATIENCE_S, equation, locked, query, until
 
@@ -34,11 +36,7 @@ def finished(child: subprocess.Popen[str]) -> str:
 
 def test_a_full_disk_under_out_is_waited_for(place: Place, small_disk: Path) -> None:
     campaign = place.create(("a.smt2", equation(1)))
-    filler = small_disk / "filler"
-    filler.write_bytes(bytes(16 << 10))
-    with filler.open("ab", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            file.write(bytes(4096))
+    filler = fill(small_disk)
     subprocess.run(["mount", "--bind", small_disk, campaign.out / "results"], check=True)
     try:
         child = place.start("serve", place.root, "--once")
@@ -61,6 +59,102 @@ def test_a_store_locked_by_somebody_else_is_waited_for(place: Place) -> None:
     assert len(place.answers()) == 40
     assert place.counters().get("stale", 0) == 0
     assert place.run("fsck", place.root).stdout == "clean\n"
+
+
+def fill(disk: Path) -> Path:
+    filler = disk / "filler"
+    with filler.open("ab", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+    return filler
+
+
+@pytest.fixture
+def store_disk(place: Place) -> Iterator[Path]:
+    """A campaign with one query, and its store on a file system of 2 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    disk = place.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "small", disk], check=True)
+    place.root.mkdir()
+    (place.root / "smtspool.toml").write_text(f'store = "{disk}"\n')
+    place.create(("a.smt2", equation(1)))
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+def told(child: subprocess.Popen[str], what: str) -> None:
+    assert child.stderr is not None
+    while what not in child.stderr.readline():
+        assert child.poll() is None, what
+
+
+def test_a_start_on_a_full_disk_waits_and_says_so_in_the_words_of_later(
+    place: Place, store_disk: Path
+) -> None:
+    filler = fill(store_disk)
+    child = place.start("serve", place.root, "--once")
+    told(child, "start: ")
+    filler.unlink()
+    log = finished(child)
+    assert "start works again" in log and "serving" in log
+    with Store.open(store_disk) as store:
+        assert store.counts().sat == 1
+    assert place.run("fsck", place.root).stdout == "clean\n"
+    assert list((store_disk / "owners").iterdir()) == []
+
+
+def test_a_start_that_waits_can_be_ended(place: Place, store_disk: Path) -> None:
+    filler = fill(store_disk)
+    child = place.start("serve", place.root)
+    told(child, "start: ")
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 143
+    filler.unlink()
+    assert place.run("fsck", place.root).stdout == "clean\n"
+    assert list((store_disk / "owners").iterdir()) == []
+    place.assert_no_process_left()
+
+
+def test_a_start_at_a_locked_store_waits(place: Place) -> None:
+    campaign = place.create(("a.smt2", equation(1)))
+    with locked(campaign):
+        child = place.start("serve", place.root, "--once")
+        told(child, "start: ")
+    assert "start works again" in finished(child)
+    assert place.answers() == {query(1).id: "sat"}
+
+
+@pytest.mark.parametrize("name", ["accepted", "rejected", "incoming"])
+def test_a_missing_folder_of_the_spool_is_made(place: Place, name: str) -> None:
+    campaign = place.create()
+    (campaign.spool / name).rmdir()
+    child = place.start("serve", place.root)
+    told(child, "serving")
+    place.run("submit", place.root, place.file("a.smt2", equation(1)))
+    until(lambda: place.counts().done == 1, "the answer")
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert child.returncode == 143
+
+
+def test_any_number_of_services_may_be_given_one_port(place: Place) -> None:
+    place.create()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        children = [place.start("serve", place.root, "--metrics-port", port) for _ in range(2)]
+        for child in children:
+            assert child.stderr is not None
+            assert "metrics on http://127.0.0.1:" in child.stderr.readline()
+            assert "serving" in child.stderr.readline()
+    for child in children:
+        child.terminate()
+        child.communicate(timeout=PATIENCE_S)
+        assert child.returncode == 143
 
 
 def test_bad_files_never_stop_the_pass(place: Place) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.service.loops import FINISHED, Health, Loop, backoff_seconds
+from smtspool.service.loops import FINISHED, Ailment, Health, LastError, Loop, backoff_seconds
 from tests.service.support import PATIENCE_S, until
 
 Step = Callable[[], float | None]
@@ -68,6 +68,21 @@ def test_while_it_fails_its_health_says_so() -> None:
     loop.hurry()
     loop.join(PATIENCE_S)
     assert health.ailing() == {}
+
+
+def test_it_knows_since_when_and_keeps_the_last_error() -> None:
+    now = [10.0]
+    health = Health(wall=lambda: now[0])
+    assert health.last_error is None
+    health.failed("admission", OSError("disk full"))
+    now[0] = 20.0
+    health.failed("admission", OSError("disk still full"))
+    assert health.ailing()["admission"] == Ailment(2, "disk still full", since=10.0)
+    health.recovered("admission")
+    assert health.ailing() == {}
+    assert health.last_error == LastError(20.0, "admission", "disk still full")
+    health.failed("admission", OSError("again"))
+    assert health.ailing()["admission"].since == 20.0
 
 
 def test_the_delay_doubles_up_to_half_a_minute() -> None:

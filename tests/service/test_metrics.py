@@ -5,11 +5,12 @@ from __future__ import annotations
 import socket
 import urllib.error
 import urllib.request
+from contextlib import AbstractContextManager
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from smtspool.service import Campaign, exposed
+from smtspool.service import Campaign, exposed, metrics
 from smtspool.service.loops import Health
 from smtspool.store import Store
 from tests.service.support import query
@@ -62,13 +63,25 @@ def test_port_0_serves_nothing(campaign: Campaign) -> None:
         pass
 
 
-def test_a_taken_port_is_said_so(campaign: Campaign) -> None:
+def test_of_a_taken_port_the_next_free_one_is_taken(campaign: Campaign) -> None:
+    port = free_port()
+
+    def one() -> AbstractContextManager[int | None]:
+        return exposed(port, lambda: Store.open(campaign.store), Health())
+
+    with one() as first, one() as second:
+        assert first == port and second is not None and second > port
+        assert scraped(first) == scraped(second) != {}
+
+
+def test_when_no_port_is_free_it_is_said_so(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "PORTS", 1)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with (
-            pytest.raises(OSError, match=f"metrics on port {port}"),
+            pytest.raises(OSError, match=f"every port of localhost from {port} to {port} is taken"),
             exposed(port, lambda: Store.open(campaign.store), Health()),
         ):
             pass

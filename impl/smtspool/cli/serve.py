@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from smtspool import cluster, printing, service
+from smtspool.errors import InfrastructureError
 from smtspool.store import Counts, Store
 
 from .app import Dir, Engines, Exit, Jobs, Json, Timeout, app, timeout_ms
@@ -59,12 +60,14 @@ def serve(
                         received
                     )
             else:
-                with (
-                    service.Service(campaign, settings, once=once) as running,
-                    service.exposed(settings.metrics_port, running.open_store, running.health),
-                ):
+                with service.Service(campaign, settings, once=once) as running:
                     service.run_until_signalled(running, received)
-        counts = _report_end(campaign, as_json)
+        try:
+            counts = _report_end(campaign, as_json)
+        except (OSError, InfrastructureError) as error:  # a disk that is full still, a terminal that is gone
+            if not received:
+                raise
+            service.complain(str(error))
     if received:
         raise typer.Exit(128 + received[0])
     if counts.done > counts.sat + counts.unsat:

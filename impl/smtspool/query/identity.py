@@ -20,12 +20,11 @@ _CHAIN = "smtspool-chain-v1"
 
 
 class Term(NamedTuple):
-    """Checked canonical text, its tokens, the names in it by first appearance, and its sort."""
+    """Checked canonical text, its tokens, and the names in it by first appearance."""
 
     text: str
     tokens: Sequence[str]
     names: tuple[str, ...]
-    sort: str
 
 
 class Declaration(NamedTuple):

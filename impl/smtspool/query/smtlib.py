@@ -89,7 +89,7 @@ def _read(
             if command in DECLARATIONS:
                 assembler.declare(tokens[start:end], levels[start:end])
             elif command == "assert":
-                assembler.assert_(tokens[begin:stop])
+                assembler.assert_(tokens[begin:stop], levels[begin:stop])
             elif command == "push":
                 assembler.push(_count(tokens[begin:stop]))
             elif command == "pop":
@@ -98,7 +98,7 @@ def _read(
                 limits.hold("queries", len(queries) + 1)
                 assembler.push(1)
                 for first, last in _assumptions(tokens, levels, start, end):
-                    assembler.assert_(tokens[first:last])
+                    assembler.assert_(tokens[first:last], levels[first:last])
                 queries.append(assembler.query(metadata=metadata, timeout_ms=timeout_ms, priority=priority))
                 assembler.pop(1)
             elif command == "set-option":

@@ -7,7 +7,9 @@ because by then somebody else may own the query. Nothing here touches the databa
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from smtspool.solve import Cancellation, CancelReason
 from smtspool.store import Lease
@@ -18,11 +20,13 @@ __all__ = ["Desk"]
 class Desk:
     """Leases held by this process, each with the token that cancels its race.
 
-    Thread-safe; ``_lock`` guards ``_held`` and is never held while anything else is waited for.
+    Thread-safe; ``_lock`` guards ``_held`` and ``_solving``. While it is held nothing else is waited for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
+        self._solving: dict[str, tuple[str, float]] = {}  # thread -> query, since when
         self._held: dict[tuple[str, int], tuple[Lease, Cancellation]] = {}
         # Set: claim nothing more, finish what is held.
         self.draining = threading.Event()
@@ -54,6 +58,25 @@ class Desk:
         """The token of a lease that is on the desk."""
         with self._lock:
             return self._held[lease.key][1]
+
+    @contextmanager
+    def solving(self, lease: Lease) -> Iterator[None]:
+        """The calling thread is at this query until the block ends."""
+        worker = threading.current_thread().name
+        with self._lock:
+            self._solving[worker] = (lease.query.id, self._clock())
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._solving[worker]
+
+    def solving_now(self) -> list[tuple[str, str, float]]:
+        """Thread, query and for how many seconds, the longest first."""
+        with self._lock:
+            now = self._clock()
+            found = [(worker, query, now - since) for worker, (query, since) in self._solving.items()]
+        return sorted(found, key=lambda one: -one[2])
 
     def lost(self, leases: Sequence[Lease]) -> None:
         """These leases are no longer ours: stop solving them."""

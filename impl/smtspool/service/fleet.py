@@ -27,7 +27,7 @@ from smtspool.store import Store
 from .config import Settings
 from .member import Member
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "NoEngineWorks"]
 
 log = logging.getLogger("smtspool")
 
@@ -35,6 +35,10 @@ MIB = 1 << 20
 KNOWLEDGE = "hedging"
 # Longest an engine may take to start and to answer all probes.
 PROBE_SECONDS = 30.0
+
+
+class NoEngineWorks(InfrastructureError):
+    """Nothing can be answered: a mistake in the settings or the installation, so it is said at once."""
 
 
 class Fleet:
@@ -66,10 +70,7 @@ class Fleet:
         self.policy = HedgePolicy(Hedge(settings.hedge))
 
     def __enter__(self) -> Self:
-        limits = HelperLimits(
-            memory=self._settings.helper_memory_mib * MIB,
-            spare=self._first is None,  # who starts no engine ahead of need forks no helper ahead of it
-        )
+        limits = HelperLimits(memory=self._settings.helper_memory_mib * MIB)
         specs = [parse_engine(text) for text in self._settings.engines]
         members = {spec.name: Member(spec, limits, clock=self._clock) for spec in specs}
         with ExitStack() as stack:
@@ -78,7 +79,7 @@ class Fleet:
             failed = self._failed(members)
             self._members = {name: member for name, member in members.items() if name not in failed}
             if not self._members:
-                raise InfrastructureError(f"no engine works: {', '.join(members)}; the lines above say why")
+                raise NoEngineWorks(f"no engine works: {', '.join(members)}; the lines above say why")
             if len(self._members) == 1:
                 log.warning(
                     "%s is the only engine: a sat answer needs a second one to confirm it", *self.engines

@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from smtspool.errors import InfrastructureError
 
-__all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "Loop", "backoff_seconds"]
+__all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "LastError", "Loop", "backoff_seconds"]
 
 log = logging.getLogger("smtspool")
 
@@ -38,25 +39,40 @@ def backoff_seconds(failures: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """Why a loop is backing off: how often in a row, and the last message."""
+    """Why a loop is backing off: failures in a row, the last message, since when (seconds of the epoch)."""
 
     failures: int
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class LastError:
+    """The latest failure of any loop, also of one that has recovered."""
+
+    at: float
+    loop: str
     message: str
 
 
 class Health:
-    """Which loops are failing right now. Thread-safe; the lock guards ``_ailing`` and ``_fatal``."""
+    """Which loops are failing right now. Thread-safe; the lock guards what follows it."""
 
-    def __init__(self) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+        self._wall = wall
         self._lock = threading.Lock()
+        self._last: LastError | None = None
         self._ailing: dict[str, Ailment] = {}
         self._fatal: Exception | None = None
 
     def failed(self, loop: str, error: Exception) -> int:
         """Count one more failure of ``loop`` in a row and return how many there are."""
+        now = self._wall()
         with self._lock:
             known = self._ailing.get(loop)
-            ailment = Ailment(known.failures + 1 if known else 1, str(error))
+            failures, since = (known.failures, known.since) if known else (0, now)
+            ailment = Ailment(failures + 1, str(error), since)
+            self._last = LastError(now, loop, ailment.message)
             self._ailing[loop] = ailment
             return ailment.failures
 
@@ -77,6 +93,12 @@ class Health:
         """The defect that ended the service, if one did."""
         with self._lock:
             return self._fatal
+
+    @property
+    def last_error(self) -> LastError | None:
+        """The latest failure there was."""
+        with self._lock:
+            return self._last
 
     def ailing(self) -> dict[str, Ailment]:
         """A copy: loop name to ailment; empty when all is well."""

@@ -30,7 +30,6 @@ from smtspool.files import Directory, read_stable, write_durable
 
 from .campaign import Campaign
 from .config import Settings
-from .metrics import exposed
 from .service import Service
 from .signals import LOOK_SECONDS, obey
 
@@ -82,12 +81,9 @@ class MasteredService:
         with ExitStack() as stack:
 
             def serve() -> None:
-                self.campaign.create_store()
                 self.service = stack.enter_context(
-                    Service(self.campaign, self.settings, once=self.once, admits=admits)
+                    Service(self.campaign, self.settings, once=self.once, admits=admits, creates=True)
                 )
-                port = self.settings.metrics_port
-                stack.enter_context(exposed(port, self.service.open_store, self.service.health))
                 self._take_turns(master, self.service, received)
 
             if master.fatal is None:

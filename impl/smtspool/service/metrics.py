@@ -7,9 +7,12 @@ said of itself, and ``smtspool_failing{loop="admission"}``.
 
 from __future__ import annotations
 
+import errno
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -26,6 +29,8 @@ __all__ = ["exposed"]
 log = logging.getLogger("smtspool")
 
 # Counters that can fall are gauges to Prometheus.
+PORTS = 100
+LAST_PORT = 65_535
 GAUGES = ("queries.", "results.", "publications.")
 
 
@@ -63,20 +68,33 @@ class _StoreCollector(Collector):
 
 
 @contextmanager
-def exposed(port: int, open_store: Callable[[], Store], health: Health) -> Iterator[None]:
-    """Serve ``/metrics`` on ``127.0.0.1:port`` until the block ends; port 0 serves nothing."""
+def exposed(port: int, open_store: Callable[[], Store], health: Health) -> Iterator[int | None]:
+    """Serve ``/metrics`` on ``127.0.0.1:port``, or on the next free port, until the block ends.
+
+    Yields the port; port 0 serves nothing. Raises OSError if none of PORTS ports is free.
+    """
     if port == 0:
-        yield
+        yield None
         return
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StoreCollector(open_store, health))
+    server, thread = _listening(port, registry)
+    log.info("metrics on http://127.0.0.1:%d/metrics", server.server_port)
     try:
-        server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
-    except OSError as error:
-        raise OSError(f"metrics on port {port} of localhost: {error.strerror}") from error
-    try:
-        yield
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def _listening(first: int, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:
+    """A server on the first free port. Any number of services may be told the same one."""
+    last = min(first + PORTS - 1, LAST_PORT)
+    for port in range(first, last + 1):
+        try:
+            return start_http_server(port, addr="127.0.0.1", registry=registry)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise OSError(f"metrics on port {port} of localhost: {error.strerror}") from error
+    raise OSError(f"metrics: every port of localhost from {first} to {last} is taken; choose another")

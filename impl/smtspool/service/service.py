@@ -9,8 +9,9 @@
 
 Threads, each owning what it opens: ``admission`` (spool to store), ``worker-N`` (claim, race, commit),
 ``heartbeat`` (renew leases, release those of dead owners), ``profiling`` (telemetry to domains),
-``publication`` (outbox to files). Several
-services may run on one campaign; each is one *owner* to the store.
+``publication`` (outbox to files); before all of them ``start``, which opens what they share and closes it
+behind them, and ``plate``, which tells others how this service is. Several services may run on one campaign;
+each is one *owner* to the store.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
+from smtspool.errors import SmtspoolError
 from smtspool.profile import parse_telemetry
 from smtspool.solve import CancelReason
 from smtspool.spool import Spool
-from smtspool.store import Backoff, Patience, Store
+from smtspool.store import BUSY_TIMEOUT_SECONDS, Backoff, Patience, Presence, Store
 
 from .admission import Admission
 from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
-from .fleet import Fleet
+from .fleet import Fleet, NoEngineWorks
 from .heartbeat import Heartbeat, renew_leases
 from .intake import submit_telemetry
-from .loops import Health, Loop
+from .loops import FINISHED, MACHINE_FAILURES, Health, Loop
+from .metrics import exposed
+from .plate import Plate
 from .profiling import Profiling
 from .publisher import Publisher
 from .telemetry import Telemetry
@@ -50,6 +54,10 @@ log = logging.getLogger("smtspool")
 
 # How often join() looks whether the time for draining is over.
 JOIN_SECONDS = 0.2
+# The keeper has nothing to do but to wait for the end.
+KEEP_SECONDS = 3600.0
+# A start waits no longer for a locked store before it says so; nobody obeys signals before its first attempt.
+START_BUSY_SECONDS = 5.0
 # A worker takes eight per engine, and the usual limit is 1024. Not all that a machine may allow: there are
 # commands that close every descriptor they might have when they start.
 DESCRIPTORS = 1 << 16
@@ -62,7 +70,9 @@ class Service:
     Without ``admits`` it leaves the spool to another service and solves what that one stores.
     Otherwise :meth:`drain` ends it in order and :meth:`stop` at once; either way what is not answered goes
     back to the queue, and when the ``with`` block ends no thread, process, lock or descriptor is left.
-    Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist.
+    Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist. What the
+    machine refuses then, as a full disk or a locked store, is tried again as it is later, and the service
+    starts when it can. With ``creates`` it makes the store, unless it exists.
     A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any.
     """
 
@@ -73,6 +83,7 @@ class Service:
         *,
         once: bool = False,
         admits: bool = True,
+        creates: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.campaign = campaign
@@ -85,15 +96,23 @@ class Service:
         self._clock = clock
         self._halt = threading.Event()
         self._drained_by: float | None = None  # when drain() becomes stop()
-        self._resources = ExitStack()
+        self._creates = creates
+        self._attempted = threading.Event()  # to open everything
+        self._up = threading.Event()  # everything is open
+        self._gone = threading.Event()  # nothing is open any more
+        self._plate = Plate(settings, self.desk, self.health, make=lambda: Presence(campaign.store))
+        self._plate_loop = self._loop("plate", self._plate.step, self._plate.close, stop=self._gone)
+        self._keeper = self._loop("start", self._keep, self._leave)
+        self._resources = ExitStack()  # of the keeper
         self._workers: list[Loop] = []
         self._publication: list[Loop] = []  # outlives the workers: it has their last answers to publish
         self._others: list[Loop] = []
 
-    def open_store(self) -> Store:
+    def open_store(self, busy_timeout_s: float = BUSY_TIMEOUT_SECONDS) -> Store:
         """A connection for the calling thread, with the patience and the rules of this service's settings."""
         return Store.open(
             self.campaign.store,
+            busy_timeout_s=busy_timeout_s,
             patience=Patience(attempts=self.settings.max_attempts, deaths=self.settings.max_deaths),
             backoff=Backoff(failures=self.settings.publication_attempts),
             confirm_unsat=self.settings.confirm_unsat,
@@ -122,27 +141,79 @@ class Service:
         _allow_descriptors()
         # A spool that cannot be opened now is a mistake of whoever starts us: said at once, not retried.
         Spool.open(self.campaign.spool).close()
-        with ExitStack() as stack:
-            store = stack.enter_context(self.open_store())
-            owner = stack.enter_context(store.register())
-            # Fork servers before threads: they are programs of their own, and cheap to start early.
-            fleet = stack.enter_context(Fleet(self.settings, observe=self.telemetry.race))
-            fleet.recall(store)
-            log.info(
-                "serving %s: %d workers, engines %s; SIGTERM or Ctrl-C drains",
-                self.campaign.root,
-                self.settings.jobs,
-                ", ".join(fleet.engines),
-            )
-            stack.callback(fleet.remember, store)
-            stack.callback(self._end)
-            self._start(owner.name, fleet)
-            self._resources = stack.pop_all()
+        try:
+            self._plate_loop.start()
+            self._keeper.start()
+            self._attempted.wait()
+            if self.health.fatal_error is not None and not self._up.is_set():
+                raise self.health.fatal_error
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self.stop()
+        for loop in (self._keeper, self._plate_loop):
+            self._gone.set()
+            loop.hurry()
+            if loop.ident is not None:
+                loop.join()
+
+    def _keep(self) -> float | None:
+        """The step of the thread that opens what all share, once the machine lets it, and then keeps it."""
+        try:
+            if not self._up.is_set() and not self.desk.draining.is_set():
+                self._open()
+                self._up.set()
+        except MACHINE_FAILURES as error:
+            if not isinstance(error, NoEngineWorks):
+                raise  # and tried again
+            self._refuse(error)
+        except SmtspoolError as error:
+            self._refuse(error)
+        finally:
+            self._attempted.set()
+        return KEEP_SECONDS if self._up.is_set() else FINISHED
+
+    def _refuse(self, error: Exception) -> None:
+        self.health.fatal(error)
+        self.stop()
+
+    def _open(self) -> None:
+        if self._creates:
+            self.campaign.create_store()
+        presence = self._plate.presence()
+        self._plate_loop.wake.set()
+        with ExitStack() as stack:
+            store = stack.enter_context(self.open_store(busy_timeout_s=START_BUSY_SECONDS))
+            owner = stack.enter_context(store.register(presence))
+            # Fork servers before threads: they are programs of their own, and cheap to start early.
+            fleet = stack.enter_context(Fleet(self.settings, observe=self.telemetry.race))
+            fleet.recall(store)
+            self._plate.engines = fleet.engines
+            self._plate.port = stack.enter_context(
+                exposed(self.settings.metrics_port, self.open_store, self.health)
+            )
+            stack.callback(fleet.remember, store)
+            stack.callback(self._join_all)
+            self._start(owner.name, fleet)
+            self._resources = stack.pop_all()
+        self._plate.serving = True
+        self._plate_loop.wake.set()
+        log.info(
+            "serving %s: %d workers, engines %s; SIGTERM or Ctrl-C drains",
+            self.campaign.root,
+            self.settings.jobs,
+            ", ".join(fleet.engines),
+        )
+
+    def _leave(self) -> None:
         self._resources.close()
 
     def _start(self, owner: str, fleet: Fleet) -> None:
@@ -198,8 +269,21 @@ class Service:
         for loop in self._loops():
             loop.start()
 
-    def _loop(self, name: str, step: Callable[[], float | None], leave: Callable[[], None]) -> Loop:
-        return Loop(name, step, stop=self._halt, health=self.health, defect=self._stop_for_good, leave=leave)
+    def _loop(
+        self,
+        name: str,
+        step: Callable[[], float | None],
+        leave: Callable[[], None],
+        stop: threading.Event | None = None,
+    ) -> Loop:
+        return Loop(
+            name,
+            step,
+            stop=stop or self._halt,
+            health=self.health,
+            defect=self._stop_for_good,
+            leave=leave,
+        )
 
     def _loops(self) -> list[Loop]:
         return self._workers + self._others + self._publication
@@ -208,7 +292,7 @@ class Service:
         self.health.fatal(error)
         self.stop()
 
-    def _end(self) -> None:
+    def _join_all(self) -> None:
         self.stop()
         for loop in self._loops():
             if loop.ident is not None:
@@ -223,6 +307,10 @@ class Service:
         service, if one did.
         """
         deadline = float("inf") if timeout_s is None else self._clock() + timeout_s
+        while self._keeper.is_alive() and not self._up.is_set():
+            if self._clock() >= deadline:
+                return False
+            self._up.wait(min(JOIN_SECONDS, deadline - self._clock()))
         for loops, done in ((self._workers, self.desk.solved_all), (self._publication, self._halt)):
             for loop in loops:
                 if not self._joined(loop, deadline):
@@ -265,7 +353,7 @@ class Service:
             loop.wake.set()
 
     def _hurry_all(self) -> None:
-        for loop in self._loops():
+        for loop in (self._keeper, *self._loops()):
             loop.hurry()
 
 

@@ -127,7 +127,8 @@ class Worker:
         commit_at = float("inf")
         while self._unanswered and self._clock() < until and not self._desk.draining.is_set():
             lease = self._unanswered[0]
-            answer = self._answer(portfolio, lease)
+            with self._desk.solving(lease):
+                answer = self._answer(portfolio, lease)
             if answer is None:
                 continue
             self._unanswered.popleft()

@@ -1,0 +1,111 @@
+"""What a service says of itself every second, on the plate of its lock file: ``smtspool-service-v1``.
+
+It goes by no database, so that it is there when the store is what fails.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from smtspool import __version__
+from smtspool.store import Presence
+
+from .config import Settings
+from .desk import Desk
+from .logs import dropped_lines, plain
+from .loops import Health
+
+__all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate"]
+
+SERVICE_SCHEMA = "smtspool-service-v1"
+SHOW_SECONDS = 1.0
+# What fits on a plate, whatever characters it is made of.
+MOST_SOLVING = 64
+MOST_FAILING = 6
+MESSAGE_CHARACTERS = 300
+
+
+class Plate:
+    """The step of the thread that writes the plate. Other threads set :attr:`engines` and the like.
+
+    Times are seconds since the epoch; ``seconds`` of what is solved have passed when ``written``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        desk: Desk,
+        health: Health,
+        *,
+        make: Callable[[], Presence],
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._desk = desk
+        self._health = health
+        self._make = make
+        self._wall = wall
+        self._presence: Presence | None = None
+        self._started = wall()
+        self.serving = False
+        self.engines: list[str] = []
+        self.port: int | None = None  # of the metrics
+
+    def presence(self) -> Presence:
+        """The lock file of this service; for one thread, which has it made when it first asks."""
+        if self._presence is None:
+            self._presence = self._make()
+        return self._presence
+
+    def step(self) -> float:
+        if self._presence is not None:
+            self._presence.show(self._members("serving" if self.serving else "starting"))
+        return SHOW_SECONDS
+
+    def close(self) -> None:
+        if self._presence is None:
+            return
+        try:
+            if self._presence.registered:  # the store did not take our leave: a reaper will
+                self._presence.show(self._members("ended"))
+        finally:
+            self._presence.close()
+
+    def _members(self, state: str) -> dict[str, Any]:
+        if self._desk.draining.is_set() and state != "ended":
+            state = "draining"
+        solving = [
+            {"worker": worker, "query": query, "seconds": round(seconds, 3)}
+            for worker, query, seconds in self._desk.solving_now()
+        ]
+        failing = [
+            {
+                "loop": loop,
+                "since": ailment.since,
+                "failures": ailment.failures,
+                "message": plain(ailment.message)[:MESSAGE_CHARACTERS],
+            }
+            for loop, ailment in sorted(self._health.ailing().items(), key=lambda one: one[1].since)
+        ]
+        last = self._health.last_error
+        return {
+            "schema": SERVICE_SCHEMA,
+            "version": __version__,
+            "host": os.uname().nodename,
+            "pid": os.getpid(),
+            "started": self._started,
+            "written": self._wall(),
+            "state": state,
+            "jobs": self._settings.jobs,
+            "engines": self.engines,
+            "metrics_port": self.port,
+            "solving": solving[:MOST_SOLVING],
+            "failing": failing[:MOST_FAILING],
+            "last_error": None
+            if last is None
+            else {"at": last.at, "loop": last.loop, "message": plain(last.message)[:MESSAGE_CHARACTERS]},
+            "log_lines_lost": dropped_lines(),
+        }
