@@ -188,6 +188,26 @@ def test_a_damaged_store_is_found_and_not_touched(place: Place) -> None:
     assert index.read_bytes() == damaged
 
 
+def test_a_campaign_behind_a_link_is_served_exported_and_named_by_its_target(place: Place) -> None:
+    (place.folder / "elsewhere").mkdir()
+    (place.folder / "link").symlink_to("elsewhere")
+    way = Path("link") / "campaign"
+    assert str(place.folder / "elsewhere" / "campaign") in place.run("init", way).stdout
+    assert "exists already" in place.run("init", way).stdout
+    (place.folder / "a.json").write_text(json.dumps(witnessed(1)))
+    place.run("submit", way, "a.json")
+    served = place.run("serve", way, "--once")
+    assert f"serving {place.folder / 'elsewhere' / 'campaign'}" in served.stderr
+    place.run("results", way, "--export", Path("link") / "inputs")
+    assert len(list((place.folder / "elsewhere" / "inputs").iterdir())) == 1
+    assert place.run("fsck", way).stdout == "clean\n"
+
+
+def test_a_directory_behind_a_link_is_probed(place: Place) -> None:
+    (place.folder / "link").symlink_to(place.folder)
+    assert str(place.folder) in place.run("probe", "link").stdout
+
+
 def test_every_command_has_help_with_an_example(place: Place) -> None:
     overview = place.run("--help").stdout
     assert "Exit codes" in overview

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smtspool.errors import MisuseError
+from smtspool.errors import InfrastructureError, MisuseError
 from smtspool.service import Campaign, default_toml
 
 
@@ -35,3 +35,57 @@ def test_open_refuses_a_folder_that_is_none(tmp_path: Path) -> None:
 def test_open_finds_what_create_made(tmp_path: Path) -> None:
     created = Campaign.create(tmp_path)
     assert Campaign.open(tmp_path) == created
+
+
+@pytest.mark.parametrize("way", ["link/campaign", "linked", "link/../link/campaign"])
+def test_links_in_what_somebody_typed_are_followed(tmp_path: Path, way: str) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "linked").symlink_to("real/campaign")
+    created = Campaign.create(tmp_path / "link" / "campaign")
+    assert created.root == tmp_path / "real" / "campaign"
+    assert Campaign.open(tmp_path / way) == created
+    assert Campaign.create(tmp_path / way) == created
+
+
+def test_a_path_is_a_text_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Campaign.create("x").root == tmp_path / "x"
+    assert Campaign.open("x").root == tmp_path / "x"
+
+
+def test_a_store_that_is_set_may_be_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk")
+    (tmp_path / "campaign").mkdir()
+    (tmp_path / "campaign" / "smtspool.toml").write_text(f'store = "{tmp_path}/link/store"\n')
+    assert Campaign.create(tmp_path / "campaign").store == tmp_path / "disk" / "store"
+
+
+def test_no_link_inside_is_followed(tmp_path: Path) -> None:
+    campaign = Campaign.create(tmp_path / "campaign")
+    campaign.spool.rename(tmp_path / "spool")
+    campaign.spool.symlink_to(tmp_path / "spool")
+    with pytest.raises(InfrastructureError, match="symbolic link"):
+        Campaign.create(tmp_path / "campaign")
+
+
+def test_a_link_that_leads_nowhere_makes_no_campaign_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "campaign").symlink_to("unmounted/campaign")
+    with pytest.raises(MisuseError, match="unmounted/campaign, which does not exist"):
+        Campaign.create(tmp_path / "campaign")
+    assert not (tmp_path / "unmounted").exists()
+
+
+def test_links_that_lead_round_in_a_circle_are_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    for use in (Campaign.create, Campaign.open):
+        with pytest.raises((OSError, MisuseError)):
+            use(tmp_path / "one")
+
+
+def test_a_file_is_no_campaign(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(MisuseError, match="file is not a campaign folder"):
+        Campaign.open(tmp_path / "file")

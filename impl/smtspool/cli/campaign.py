@@ -13,8 +13,12 @@ from .app import Dir, Files, Json, app
 @app.command(epilog="Example: smtspool init campaign && smtspool submit campaign *.smt2")
 def init(directory: Dir) -> None:
     """Create a campaign folder: spool/, store/, out/ and smtspool.toml with commented defaults."""
+    existed = service.Campaign.exists(directory)
     campaign = service.Campaign.create(directory)
-    print(f"campaign {campaign.root}: submit queries, then run: smtspool serve {directory}")
+    if existed:
+        print(f"campaign {campaign.root} exists already: what is in it is kept as it is")
+    else:
+        print(f"campaign {campaign.root}: submit queries, then run: smtspool serve {directory}")
 
 
 @app.command(epilog="Example: smtspool submit campaign queries/*.smt2")

@@ -20,14 +20,17 @@ _CODES = {
     Rights.REFUSED: Exit.UNQUALIFIED,  # Abort has said so already
 }
 
-Shared = Annotated[Path, typer.Argument(metavar="DIR", help="A directory; for a campaign, its spool/")]
+Shared = Annotated[
+    Path, typer.Argument(metavar="DIR", resolve_path=True, help="A directory; for a campaign, its spool/")
+]
 
 
 @app.command(epilog="Example: smtspool probe /mnt/shared/campaign/spool")
 def probe(
     directory: Shared,
     publication: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where results go; default: DIR itself.")
+        Path | None,
+        typer.Option(metavar="FOLDER", resolve_path=True, help="Where results go; default: DIR itself."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -57,7 +60,7 @@ def qualify(
     with cluster.world() as comm:
         master = Master(
             comm,
-            directory.absolute(),
+            directory,
             probe=lambda: cluster.probe(directory),
             processor_name=cluster.processor_name,
             timeout=timeout,

@@ -7,10 +7,14 @@
     DIR/store/          the database (this host's own disk only; the setting ``store`` moves it there)
     DIR/out/results/    one JSON file per answered query
     DIR/out/inputs/     one file per new test input, for ``afl-fuzz -F``
+
+DIR, and a ``store`` that is set, may be reached through symbolic links: what somebody typed is resolved once,
+when the campaign is opened. Nothing inside is ever reached through one.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,34 +51,56 @@ class Campaign:
         return self.store / "profile"
 
     @classmethod
-    def create(cls, root: Path) -> Campaign:
-        """Make the folder and everything in it, durably; what already exists is kept as it is."""
-        with Directory.open(root.absolute(), create=True) as directory:
+    def create(cls, root: str | os.PathLike[str]) -> Campaign:
+        """Make the folder and everything in it, durably; what already exists is kept as it is.
+
+        Raises MisuseError for a link that leads nowhere, and what :meth:`open` raises for invalid settings.
+        """
+        folder = _resolved(root)
+        if os.path.lexists(root) and not folder.exists():
+            raise MisuseError(f"{os.fspath(root)} is a link to {folder}, which does not exist")
+        with Directory.open(folder, create=True) as directory:
             with suppress(FileExistsError):
                 write_durable(directory, FILE_NAME, default_toml().encode(), replace=False)
             with directory.child("out", create=True) as out:
                 for name in ("results", "inputs"):
                     out.child(name, create=True).close()
-        campaign = cls._at(root.absolute())
+        campaign = cls._at(folder)
         Spool.open(campaign.spool, create=True).close()
         Intake(campaign.spool).close()
         campaign.create_store()
         return campaign
 
     @classmethod
-    def open(cls, root: Path) -> Campaign:
+    def open(cls, root: str | os.PathLike[str]) -> Campaign:
         """The campaign at ``root``; MisuseError if there is none, ConfigError for invalid settings."""
-        campaign = cls._at(root.absolute())
-        ours = campaign.store.is_dir() or campaign.store != campaign.root / "store"
-        if not ours or not campaign.spool.is_dir():
-            raise MisuseError(f"{root} is not a campaign folder; create one with: smtspool init {root}")
+        campaign = cls._at(_resolved(root))
+        if not campaign._is_there():
+            raise MisuseError(
+                f"{campaign.root} is not a campaign folder; create one with: smtspool init {campaign.root}"
+            )
         return campaign
 
     @classmethod
     def _at(cls, root: Path) -> Campaign:
         settings, _ = load(root)
-        return cls(root, root / (settings.store or "store"))
+        return cls(root, _resolved(root / settings.store) if settings.store else root / "store")
+
+    @classmethod
+    def exists(cls, root: str | os.PathLike[str]) -> bool:
+        """Whether there is a campaign at ``root``; ConfigError for invalid settings."""
+        return cls._at(_resolved(root))._is_there()
+
+    def _is_there(self) -> bool:
+        """A ``store`` that is set may be missing: each host makes its own when it serves."""
+        ours = self.store.is_dir() or self.store != self.root / "store"
+        return ours and self.spool.is_dir()
 
     def create_store(self) -> None:
         """Make this host's store, unless it exists."""
         Store.open(self.store, create=True).close()
+
+
+def _resolved(path: str | os.PathLike[str]) -> Path:
+    """Absolute and without links; one that leads round in a circle stays, and cannot be opened."""
+    return Path(os.path.realpath(path))

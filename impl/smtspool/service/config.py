@@ -215,7 +215,7 @@ def _read_toml(directory: Path | None) -> dict[str, Any]:
             import tomllib  # takes longer to import than most commands to run, and many read no file
 
             return tomllib.load(file)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except IsADirectoryError as error:
         raise ConfigError(f"{path} is not a regular file") from error

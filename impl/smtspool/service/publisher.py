@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -195,7 +196,8 @@ def export_inputs(campaign: Campaign, folder: Path) -> int:
     """
     folder.mkdir(parents=True, exist_ok=True)
     exported = 0
-    with Directory.open(campaign.out / "inputs") as inputs, Directory.open(folder.absolute()) as target:
+    real = os.path.realpath(folder)
+    with Directory.open(campaign.out / "inputs") as inputs, Directory.open(real) as target:
         present = set(target.names())
         for name in sorted(set(inputs.names()) - present):
             if not name.startswith("."):
