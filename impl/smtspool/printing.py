@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,11 @@ from smtspool.query import Query, definitions
 from smtspool.service import plain
 
 if TYPE_CHECKING:
-    from smtspool.service import Snapshot, Solved
-    from smtspool.store import Result
+    from smtspool.errors import AdmissionError
+    from smtspool.service import Snapshot, Solved, Unadmitted
+    from smtspool.store import Found, Submissions
 
-__all__ = ["Results", "document", "model", "progress", "solved", "summary"]
+__all__ = ["Results", "document", "model", "progress", "solved", "submitted", "summary"]
 
 # Fewer files than this need no progress bar.
 MANY = 10
@@ -69,6 +70,31 @@ def model(query: Query, values: Mapping[str, str]) -> None:
     print(")", flush=True)
 
 
+def submitted(
+    taken: Sequence[tuple[Path, Sequence[str]]],
+    names: Sequence[str],
+    refused: Sequence[tuple[Path, AdmissionError]],
+    *,
+    checked: bool,
+    as_json: bool,
+) -> None:
+    """What was submitted under which names, with the ids of its queries if it was ``checked``."""
+    if as_json:
+        files = [
+            {"file": str(path), "name": name, "ids": list(ids) if checked else None}
+            for (path, ids), name in zip(taken, names, strict=True)
+        ]
+        bad = [{"file": str(path), **refusal.to_json()} for path, refusal in refused]
+        document({"schema": "smtspool-submit-v1", "submitted": names, "files": files, "refused": bad})
+        return
+    for path, ids in taken:
+        for number, identity in enumerate(ids, 1):
+            print(plain(f"{path}#{number}" if number > 1 else str(path)), identity, sep="\t")
+    print(f"{len(names)} submitted", flush=True)
+    for path, refusal in refused:
+        _complain(refusal.of(str(path)))
+
+
 def _complain(what: str) -> None:
     print(plain(f"smtspool: {what}"), file=sys.stderr)
 
@@ -94,30 +120,74 @@ class Results:
         self._as_json = as_json
         self._console = Console(markup=False, emoji=False)
         self._tabular = self._console.is_terminal and not endless
-        self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", box=None)
+        self._table = Table("query", "answer", "engine", "verified by", "ms", "reason", "file", box=None)
 
-    def add(self, result: Result) -> None:
-        """Print one, or remember it for the table."""
-        answer = result.answer
+    def add(self, found: Found, submissions: Submissions) -> None:
+        """Print one, or remember it for the table; ``submissions`` are those of its query."""
         if self._as_json:
-            document({"schema": "smtspool-answer-v1", "id": result.query_id, **answer.to_json()})
+            document(_found(found, submissions))
             return
+        file = _file(found, submissions)
+        if found.result is None:
+            self._row(found.query_id[:16], "pending", "", "", "", found.state, file)
+            return
+        answer = found.result.answer
         reason = f"form of {answer.reused_from[:12]}" if answer.reused_from else (answer.reason or "")
-        cells = (
-            result.query_id[:16],
-            answer.status.value,
+        self._row(
+            found.query_id[:16],
+            answer.status,
             answer.engine or "",
             answer.verified_by or "",
             f"{answer.elapsed_ms:.1f}",
-            # It may quote what a helper printed; a row stays one line of six fields.
-            plain(" ".join(reason.split())),
+            reason,
+            file,
         )
-        if self._tabular:
-            self._table.add_row(*cells)
+
+    def add_unadmitted(self, one: Unadmitted) -> None:
+        """The same for a file that has no query, or none yet."""
+        status, reason = "pending", "incoming"
+        if one.refusal is not None:
+            status, reason = "rejected", str(one.refusal.get("message"))
+        if self._as_json:
+            members = {"schema": "smtspool-answer-v1", "id": None, "status": status, "file": one.name}
+            document({**members, "state": "incoming"} if one.refusal is None else {**one.refusal, **members})
         else:
-            print("\t".join(cells), flush=True)
+            self._row("", status, "", "", "", reason, one.name)
+
+    def _row(self, *cells: str) -> None:
+        # They may quote what a helper or a producer wrote; a row stays one line.
+        told = [plain(" ".join(cell.split())) for cell in cells]
+        if self._tabular:
+            self._table.add_row(*told)
+        else:
+            print("\t".join(told), flush=True)
 
     def end(self) -> None:
         """Print the table, if there is one."""
         if self._table.row_count:
             self._console.print(self._table)
+
+
+def _found(found: Found, submissions: Submissions) -> dict[str, object]:
+    members: dict[str, object] = {"schema": "smtspool-answer-v1", "id": found.query_id}
+    if found.result is None:
+        members |= {"status": "pending", "state": found.state}
+    else:
+        members |= {**found.result.answer.to_json(), "completed": found.result.completed}
+    if found.submission is not None:
+        members |= {"file": found.submission.file, "number": found.submission.number}
+    first = found.submission or next(iter(submissions.listed), None)
+    members["metadata"] = {} if first is None else first.metadata
+    members["submissions"] = [one.to_json() for one in submissions.listed]
+    members["submissions_total"] = submissions.total
+    return members
+
+
+def _file(found: Found, submissions: Submissions) -> str:
+    """The file that was asked for, or the first and how many more there are; ``#2`` is its 2nd check-sat."""
+    first = found.submission or next(iter(submissions.listed), None)
+    if first is None or first.file is None:
+        return ""
+    text = first.file if first.number in (None, 1) else f"{first.file}#{first.number}"
+    more = 0 if found.submission is not None else submissions.total - 1
+    return f"{text} +{more}" if more else text

@@ -30,7 +30,9 @@ def test_from_init_to_results(place: Place) -> None:
     asked = sampled("tlv", "fletcher16")
     files = [place.file(name, text) for name, text in asked]
     assert "smtspool serve" in place.run("init", "campaign").stdout
-    assert place.run("submit", "campaign", *files).stdout == f"{len(asked)} submitted\n"
+    *lines, count = place.run("submit", "campaign", *files).stdout.splitlines()
+    assert count == f"{len(asked)} submitted"
+    assert {line.split("\t")[1] for line in lines} == identities(asked)
     ended = place.run("serve", "campaign", "--once")
     assert ended.stdout.startswith(f"{len(asked)} answered: ")
     assert ended.stdout.endswith(" 0 unknown, 0 error; 0 open\n")
@@ -40,7 +42,7 @@ def test_from_init_to_results(place: Place) -> None:
 
     rows = place.run("results", "campaign").stdout.splitlines()
     assert len(rows) == len(asked)
-    assert all(len(row.split("\t")) == 6 for row in rows)
+    assert {row.split("\t")[6] for row in rows} == {path.name for path in files}
     documents = place.documents("results", "campaign", "--json")
     assert {document["id"]: document["status"] for document in documents} == expected
     [one] = place.documents("results", "campaign", documents[0]["id"][:20], "--json")

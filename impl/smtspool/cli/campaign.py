@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from smtspool import printing, service
-from smtspool.errors import MisuseError
-from smtspool.query import Limits
+from smtspool.errors import AdmissionError, MisuseError
+from smtspool.query import Limits, parse_file
 from smtspool.spool import Spool
 
-from .app import Dir, Files, Json, app
+from .app import Dir, Exit, Files, Json, app
 
 
 @app.command(epilog="Example: smtspool init campaign && smtspool submit campaign *.smt2")
@@ -21,9 +27,23 @@ def init(directory: Dir) -> None:
         print(f"campaign {campaign.root}: submit queries, then run: smtspool serve {directory}")
 
 
-@app.command(epilog="Example: smtspool submit campaign queries/*.smt2")
-def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
-    """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix."""
+@app.command(
+    epilog="Example: smtspool submit campaign queries/*.smt2 && smtspool results campaign --file a.smt2"
+)
+def submit(
+    directory: Dir,
+    files: Files,
+    check: Annotated[
+        bool,
+        typer.Option("--check/--no-check", help="Read each file first: print ids, or why it is refused."),
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix.
+
+    Prints a line for each query: its file, a tab, its id. A file that no service would admit is not
+    published; the others are, and the exit code is 2. With --no-check such a file shows up in rejected/.
+    """
     campaign = service.Campaign.open(directory)
     missing = [str(path) for path in files if not path.is_file()]
     if missing:  # before the first is published: a command with a mistyped name can be given again
@@ -31,10 +51,22 @@ def submit(directory: Dir, files: Files, as_json: Json = False) -> None:
     large = [str(path) for path in files if path.stat().st_size > Limits().file]
     if large:
         raise MisuseError(f"nothing is submitted, too large: {', '.join(large)}")
+    taken: list[tuple[Path, list[str]]] = []
+    refused: list[tuple[Path, AdmissionError]] = []
+
+    def contents() -> Iterator[tuple[str, bytes]]:
+        for path in printing.progress(files, "submitting"):
+            data = path.read_bytes()
+            try:
+                ids = [query.id for query in parse_file(path.name, data)] if check else []
+            except AdmissionError as refusal:
+                refused.append((path, refusal))
+                continue
+            taken.append((path, ids))
+            yield path.name, data
+
     with Spool.open(campaign.spool) as spool:
-        contents = ((path.name, path.read_bytes()) for path in printing.progress(files, "submitting"))
-        names = spool.submit_many(contents)
-    if as_json:
-        printing.document({"schema": "smtspool-submit-v1", "submitted": names})
-    else:
-        print(f"{len(names)} submitted")
+        names = spool.submit_many(contents())
+    printing.submitted(taken, names, refused, checked=check, as_json=as_json)
+    if refused:
+        raise typer.Exit(Exit.MISUSE)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
-    from .submission import QueryFile, file_mark
+    from .submission import QueryFile, file_mark, file_patterns
     from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "encode",
     "extended",
     "file_mark",
+    "file_patterns",
     "parse_envelope",
     "parse_file",
     "parse_smt2",
@@ -59,7 +60,7 @@ __getattr__, __dir__ = exports(
         "limits": ("Limits",),
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
-        "submission": ("QueryFile", "file_mark"),
+        "submission": ("QueryFile", "file_mark", "file_patterns"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },
 )

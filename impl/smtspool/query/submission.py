@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from smtspool.query.value import Query
 
-__all__ = ["QueryFile", "file_mark"]
+__all__ = ["QueryFile", "file_mark", "file_patterns"]
 
 _LATEST = (1 << 64) - 1
 
@@ -35,3 +35,12 @@ def file_mark(name: str, inode: int, mtime_ns: int) -> bytes:
     """
     identity = sha256(f"{inode}/{name}".encode("utf-8", "surrogateescape")).digest()[:8]
     return min(max(mtime_ns, 0), _LATEST).to_bytes(8, "big") + identity
+
+
+def file_patterns(name: str) -> tuple[str, str]:
+    """Shell patterns of the names that a file can have in a spool: its own, and, if that was taken when it
+    was submitted, one with a suffix of eight hexadecimal digits. ``name`` may be a pattern itself."""
+    stem, dot, suffix = name.rpartition(".")
+    if not stem:
+        stem, dot, suffix = name, "", ""
+    return name, f"{stem}~{'[0-9a-f]' * 8}{dot}{suffix}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
     from .status import Snapshot, screen, snapshot
     from .trace import traced
+    from .unadmitted import Unadmitted, unadmitted
 
 __all__ = [
     "Campaign",
@@ -29,6 +30,7 @@ __all__ = [
     "Snapshot",
     "Solved",
     "Source",
+    "Unadmitted",
     "check",
     "collected_signals",
     "complain",
@@ -46,6 +48,7 @@ __all__ = [
     "snapshot",
     "solve_scripts",
     "traced",
+    "unadmitted",
     "verify_profile",
 ]
 
@@ -65,5 +68,6 @@ __getattr__, __dir__ = exports(
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
         "status": ("Snapshot", "screen", "snapshot"),
         "trace": ("traced",),
+        "unadmitted": ("Unadmitted", "unadmitted"),
     },
 )

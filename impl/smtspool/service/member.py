@@ -52,9 +52,7 @@ class Member:
                 if found.trouble and self._clock() >= deadline:
                     raise self._late()
                 if not found.logics:
-                    log.error(
-                        "engine %s does not work and is left out: %s", self.spec.name, found.trouble[0]
-                    )
+                    log.error("engine %s does not work and is left out: %s", self.spec.name, found.trouble[0])
                 elif found.trouble:
                     log.info("engine %s: %s", self.spec.name, "; ".join(found.trouble))
                 self._found = found

@@ -2,6 +2,7 @@
 
 from .database import BUSY_TIMEOUT_SECONDS
 from .fsck import Fault, Finding
+from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
 from .presence import Presence, Seen, present
@@ -16,6 +17,7 @@ __all__ = [
     "Counts",
     "Fault",
     "Finding",
+    "Found",
     "Lease",
     "Order",
     "Owner",
@@ -28,5 +30,6 @@ __all__ = [
     "Store",
     "Submission",
     "Submissions",
+    "Wanted",
     "present",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,11 @@ from smtspool.errors import InfrastructureError, MisuseError
 from smtspool.query import Answer, Query, QueryFile, Witness
 
 from . import ingest as admission
-from . import outbox, owners, queue
+from . import listing, outbox, owners, queue
 from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
 from .forms import reopen
 from .fsck import Finding, check_store
+from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
 from .presence import OWNERS_NAME, Presence
@@ -27,11 +27,6 @@ from .submissions import Submissions, read_submissions
 from .values import Counts, Lease, Order, Publication, Result
 
 __all__ = ["Store"]
-
-ID_DIGITS = 64
-_HEXADECIMAL = re.compile(rf"[0-9a-f]{{0,{ID_DIGITS}}}", re.ASCII)
-# Results read per transaction by `results`, so that a long listing holds no long view.
-RESULTS_CHUNK = 256
 
 
 class Store:
@@ -222,28 +217,21 @@ class Store:
             number = self._number(query_id)
             return Submissions(0, ()) if number is None else read_submissions(self._db, number)
 
-    def results(self, after: int = 0, *, prefix: str = "") -> Iterator[Result]:
+    def results(self, after: int = 0, *, prefix: str = "", wanted: Wanted | None = None) -> Iterator[Result]:
         """Results in the order of completion, beginning behind number ``after``.
 
-        With ``prefix`` those of queries whose id starts with it; no other answer is read. Raises
-        InfrastructureError at a damaged one.
+        With ``prefix`` those of queries whose id starts with it; with ``wanted`` those that have it all, but
+        for what it says of submissions. No other answer is read. Raises InfrastructureError at a damaged one.
         """
-        if _HEXADECIMAL.fullmatch(prefix) is None:
-            return
-        lowest, highest = (bytes.fromhex(prefix.ljust(ID_DIGITS, digit)) for digit in "0f")
-        while True:
-            with self._db.read() as connection:
-                rows = connection.execute(
-                    "SELECT r.number, q.id, r.digest, r.body, r.completed FROM results r "
-                    "JOIN queries q ON q.number = r.query "
-                    "WHERE r.number > ? AND q.id BETWEEN ? AND ? ORDER BY r.number LIMIT ?",
-                    (after, lowest, highest, RESULTS_CHUNK),
-                ).fetchall()
-            for row in rows:
-                yield _result(*row)
-            if len(rows) < RESULTS_CHUNK:
-                return
-            after = rows[-1][0]
+        return listing.answered(self._db, after, wanted or Wanted(prefix=prefix))
+
+    def listed(self, wanted: Wanted) -> Iterator[Found]:
+        """Queries in the order of admission, each with its answer if there is one.
+
+        If ``wanted`` names a file or metadata, each submission that has them is listed by itself. Raises
+        InfrastructureError at a damaged answer or submission.
+        """
+        return listing.listed(self._db, wanted)
 
     def undecided(self) -> list[str]:
         """Ids of the queries that ended as unknown or error, in that order: what ``retry`` can re-open.
@@ -366,7 +354,3 @@ def _raw(query_id: str) -> bytes:
         return bytes.fromhex(query_id)
     except ValueError as error:
         raise MisuseError(f"not the id of a query: {query_id!r}") from error
-
-
-def _result(number: int, identity: bytes, digest: bytes, body: bytes, completed: float) -> Result:
-    return Result(number, identity.hex(), read_answer(body, digest), completed)
