@@ -26,15 +26,17 @@ LONGEST_LINE_OF_HELP = 60  # so that a list of commands fits a terminal
 
 # Which folders, or single modules, each of them may import.
 FOLDERS = {"actions", "errors", "files", "query", "spool", "store", "solve", "profile", "cluster", "sample"}
+FOLDERS |= {"threads"}
 MAY_IMPORT: dict[str, set[str]] = {
     "actions": set(),
     "errors": set(),
     "lazily": set(),
+    "threads": {"errors"},
     "files": {"actions", "errors"},
     "query": {"actions", "errors"},
     "spool": {"actions", "errors", "files", "query"},
     "store": {"actions", "errors", "files", "query"},
-    "solve": {"actions", "errors", "query"},
+    "solve": {"actions", "errors", "query", "threads"},
     "profile": {"actions", "errors", "files", "query"},
     "cluster": {"actions", "errors", "files", "query"},
     "sample": {"errors", "query"},

@@ -12,6 +12,7 @@ import pytest
 from smtspool.errors import InfrastructureError
 from smtspool.service.loops import FINISHED, Ailment, Health, LastError, Loop, backoff_seconds
 from tests.service.support import PATIENCE_S, until
+from tests.solve.refusals import no_more_threads
 
 Step = Callable[[], float | None]
 
@@ -123,3 +124,10 @@ def test_stop_ends_it_at_the_next_step() -> None:
     loop.hurry()
     loop.join(PATIENCE_S)
     assert not loop.is_alive()
+
+
+def test_a_loop_whose_thread_is_refused_says_so() -> None:
+    loop = loop_of(lambda: FINISHED, Health())
+    with no_more_threads(), pytest.raises(InfrastructureError, match="refuses one more thread"):
+        loop.start()
+    assert loop.ident is None, "there is nobody to join"

@@ -29,6 +29,12 @@ def main() -> None:
         _exit(str(error), Exit.INFRASTRUCTURE if infrastructure else Exit.MISUSE)
     except OSError as error:
         _exit(str(error), Exit.INFRASTRUCTURE)
+    except MemoryError:
+        _exit(
+            "the machine gives this process no more memory: raise the limit of its address space (ulimit -v) "
+            "or free some",
+            Exit.INFRASTRUCTURE,
+        )
     except Exception as error:  # noqa: BLE001 - the last boundary of the process: reported, never swallowed
         if _of_database(error):
             _exit(str(error), Exit.INFRASTRUCTURE)

@@ -14,6 +14,8 @@ import threading
 from collections import deque
 from contextlib import suppress
 
+from smtspool import threads
+
 __all__ = ["complain", "dropped_lines", "log_to_stderr", "plain"]
 
 LOGGER = logging.getLogger("smtspool")
@@ -73,7 +75,8 @@ class StderrLog(logging.Handler):
         self._idle = True
         self._closed = False
         self._thread = threading.Thread(target=self._write_all, name="log", daemon=True)
-        self._thread.start()
+        with threads.wanted():
+            self._thread.start()
 
     @property
     def dropped(self) -> int:

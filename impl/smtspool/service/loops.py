@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from smtspool import threads
 from smtspool.errors import InfrastructureError
 
 __all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "LastError", "Loop", "backoff_seconds"]
@@ -133,6 +134,11 @@ class Loop(threading.Thread):
         self._health = health
         self._defect = defect
         self._leave = leave
+
+    def start(self) -> None:
+        """Raises InfrastructureError if the machine refuses the thread."""
+        with threads.wanted():
+            super().start()
 
     def run(self) -> None:
         try:

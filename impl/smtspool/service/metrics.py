@@ -18,6 +18,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from smtspool import threads
 from smtspool.errors import InfrastructureError
 from smtspool.store import Store
 
@@ -93,7 +94,8 @@ def _listening(first: int, registry: CollectorRegistry) -> tuple[WSGIServer, thr
     last = min(first + PORTS - 1, LAST_PORT)
     for port in range(first, last + 1):
         try:
-            return start_http_server(port, addr="127.0.0.1", registry=registry)
+            with threads.wanted():
+                return start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise OSError(f"metrics on port {port} of localhost: {error.strerror}") from error

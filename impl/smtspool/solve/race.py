@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from queue import Empty, Queue
 
+from smtspool import threads
 from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
 from smtspool.query import Answer, Attempt, Query, Status, complete
@@ -225,10 +226,15 @@ class Race:
         """Give an engine's part to the pool; when that was."""
         joining = bool(self._running) and self.plan.delay_s > 0
         runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", self.clock(), joining)
-        with action("Submit", **self._who(runner)):
-            future = self.pool.submit(self._attempt, runner)
-            self._running[future] = runner
+        try:
+            with action("Submit", **self._who(runner)):
+                future = threads.submit(self.pool, partial(self._attempt, runner))
+                self._running[future] = runner
+                self._runners.append(runner)
+        except InfrastructureError as error:
+            runner.trouble = error  # the others go on; if there are none, it is raised
             self._runners.append(runner)
+            return runner.started
         future.add_done_callback(partial(self._report, runner))
         return runner.started
 
