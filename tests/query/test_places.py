@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError, Place, Reason
-from smtspool.query import parse_envelope, parse_file
+from smtspool.query import parse_envelope, parse_file, places
 from smtspool.query.places import place_at
 from tests.query.generate import scripts
 
@@ -85,19 +86,19 @@ class TestScripts:
     def test_the_first_byte_that_is_no_text(self) -> None:
         assert place("(assert true) ; ü\n(assert ".encode() + b"\xff)")[:2] == (2, 9)
 
-    def test_one_of_millions(self) -> None:
-        pairs = 600_000  # more parentheses than are told apart at a time
-        script = f"(push)\n(set-info :x {'( ) ' * 2 * pairs})\n(push)(pop)(pop)(pop)"
+    @pytest.mark.parametrize("marks", [2, 7, 1 << 20])
+    def test_one_of_very_many(self, marks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(places, "_MARKS", marks)  # what is told apart at a time is bounded
+        script = f"(push)\n(set-info :x ({'( ) ' * 200}))\n(push)(pop)(pop)(pop)(check-sat)"
         assert place(script)[:2] == (3, 17)
 
     @given(scripts(), st.data())
-    def test_a_wrong_name_is_found_wherever_it_stands(self, text: str, data: st.DataObject) -> None:
-        at = data.draw(st.sampled_from([at for at, character in enumerate(text) if character == "("]))
-        broken = f"{text[:at]}\n nowhere {text[at:]}"
+    def test_a_wrong_command_is_found_wherever_it_stands(self, text: str, data: st.DataObject) -> None:
+        starts = [match.start() for match in re.finditer(r"^\(assert", text, re.MULTILINE)]
+        at = data.draw(st.sampled_from([*starts, text.index("(check-sat)")]))
+        broken = f"{text[:at]}(nowhere){text[at:]}"
         found = place(broken)
-        offset = place_at(broken, at + 2)
-        # It is noticed there, or where the list that it has become a part of is too long.
-        assert (found.line, found.column) <= (offset.line, offset.column)
+        assert (found.line, found.column) == place_at(broken, at + 1)[:2]
 
 
 class TestEnvelopes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.query import Query, parse_smt2
+from smtspool.query import Limits, Query, decode, encode, parse_smt2
 
 BYTE = "(declare-const a (_ BitVec 8))"
 
@@ -123,12 +125,6 @@ class TestCommands:
     @pytest.mark.parametrize(
         "command",
         [
-            '(echo "x")',
-            "(reset)",
-            "(reset-assertions)",
-            "(get-info :name)",
-            "(get-unsat-core)",
-            "(get-assertions)",
             '(include "/etc/passwd")',
             "(define-fun-rec f () Bool true)",
             "(define-funs-rec ((f () Bool)) (true))",
@@ -159,17 +155,136 @@ class TestCommands:
         assert error.reason is Reason.COMMAND
         assert option in error.message
 
+    @pytest.mark.parametrize(
+        "option",
+        [
+            ":smt.dump_goal",
+            ":smtlib2_log",
+            ":solver.smtlib2-log",
+            ":trace_file_name",
+            ":sat.drat.file",
+            ":out",
+        ],
+    )
+    def test_options_of_solvers_that_write_are_refused(self, option: str) -> None:
+        error = refusal(f"(set-option {option} x)(check-sat)")
+        assert error.reason is Reason.COMMAND
+        assert error.place is not None and error.place.column == 13
+
+    @pytest.mark.parametrize("text", ["(set-option)", "(set-option a true)", "(set-option (:a true))"])
+    def test_an_option_has_a_name(self, text: str) -> None:
+        assert refusal(text + "(check-sat)").reason is Reason.SYNTAX
+
+    @pytest.mark.parametrize(
+        "option",
+        [
+            ":tactic.solve_eqs.context_solve false",
+            ":opt.timeout 100",
+            ":smt.random_seed 1",
+            ":auto_config false",
+            ":made-up",
+        ],
+    )
+    def test_other_options_are_dropped_with_a_note(self, option: str) -> None:
+        (query,) = parse_smt2(f"(set-logic QF_BV)(set-option {option})(assert true)(check-sat)")
+        assert query == ask("(assert true)")
+        assert query.notes == (f"the option {option.split()[0]} is unknown and dropped",)
+        assert decode(encode(query)).notes == query.notes
+
+    def test_notes_are_few_and_of_their_script(self) -> None:
+        many = "".join(f"(set-option :o{number} 1)(set-option :o{number} 1)" for number in range(100))
+        first, second, third = parse_smt2(f"(check-sat){many}(check-sat)(reset)(check-sat)")
+        assert len(first.notes) == len(second.notes) < 20
+        assert third.notes == ()
+
+    @pytest.mark.parametrize("name", [":global-declarations", ":global-decls"])
+    def test_declarations_survive_pop_where_the_script_says_so(self, name: str) -> None:
+        body = (
+            "(push)(declare-const p Bool)(define-sort B () Bool)(assert p)(pop)(declare-const q B)(assert p)"
+        )
+        more = "(check-sat)(reset-assertions)(assert q)(check-sat)"
+        first, last = parse_smt2(f"(set-option {name} true)(set-logic QF_BV){body}{more}")
+        assert (first.prefix, first.target) == ((), "p")
+        assert first.declarations == last.declarations
+        assert refusal(f"(set-option {name} false){body}(check-sat)").reason is Reason.SYMBOL
+        assert refusal(f"(set-option {name} 1){body}(check-sat)").reason is Reason.COMMAND
+
+    @pytest.mark.parametrize(
+        "command",
+        [
+            '(echo "(exit)")',
+            "(get-info :name)",
+            "(get-option :random-seed)",
+            "(get-unsat-core)",
+            "(get-assertions)",
+            "(get-assignment)",
+            "(get-proof)",
+            "(get-unsat-assumptions)",
+        ],
+    )
+    def test_what_only_prints_is_dropped(self, command: str) -> None:
+        asked = parse_smt2(f"{command}(set-logic QF_BV){command}(assert true)(check-sat){command}")
+        assert asked == (ask("(assert true)"),)
+        assert asked[0].notes == ()
+
+    def test_assertions_and_declarations_are_gone_after_reset_assertions(self) -> None:
+        first, second = parse_smt2(
+            "(set-logic QF_BV)(declare-const p Bool)(push 2)(assert p)(check-sat)"
+            "(reset-assertions)(declare-const p (_ BitVec 4))(assert (= p #x1))(check-sat)"
+        )
+        assert first == ask("(declare-const p Bool)(assert p)")
+        assert second == ask("(declare-const p (_ BitVec 4))(assert (= p #x1))")
+        assert refusal("(push)(reset-assertions)(pop)(check-sat)").reason is Reason.SYNTAX
+
+    def test_reset_begins_anew_with_another_logic(self) -> None:
+        first, second = parse_smt2(
+            "(reset)(set-logic QF_BV)(declare-const p Bool)(assert p)(check-sat)(reset)"
+            "(set-logic QF_ABV)(declare-const p Bool)(assert p)(check-sat)(reset)"
+        )
+        assert (first, second) == (
+            ask("(declare-const p Bool)(assert p)"),
+            ask("(declare-const p Bool)(assert p)", "QF_ABV"),
+        )
+
+    def test_a_tactic_is_dropped_with_a_note(self) -> None:
+        (query,) = parse_smt2("(declare-const p Bool)(assert p)(check-sat-using (then simplify smt))")
+        assert query == ask("(declare-const p Bool)(assert p)")
+        assert "tactic" in query.notes[0]
+
     def test_harmless_commands_and_options_leave_no_trace(self) -> None:
         noise = '(set-option :produce-models true)(set-info :source |a (b" é|)(set-info :c "i said ""no"" (")'
         asked = parse_smt2(noise + "(set-logic QF_BV)(assert true)(check-sat)(get-model)(get-value (true))")
         assert asked == (ask("(assert true)"),)
 
-    @pytest.mark.parametrize("logic", ["ALL", "QF_LIA", "BV", "QF_ABVFP", "qf_bv", "QF_BV|", "x" * 10_000])
+    @pytest.mark.parametrize(
+        "logic", ["ALL_OF_IT", "QF_LIA", "BV", "QF_ABVFP", "qf_bv", "QF_BV|", "x" * 10_000]
+    )
     def test_other_logics_are_refused_by_name(self, logic: str) -> None:
         error = refusal(f"(set-logic {logic.strip('|')})(check-sat)") if "|" not in logic else None
         if error is not None:
             assert error.reason is Reason.LOGIC
             assert logic[:64] in error.message
+
+    @pytest.mark.parametrize("logic", ["ALL", "ALL_SUPPORTED"])
+    @pytest.mark.parametrize(
+        ("body", "smallest"),
+        [
+            (f"{BYTE}(assert (= a a))", "QF_BV"),
+            ("(declare-const m (Array Bool Bool))(assert (select m true))", "QF_ABV"),
+            ("(declare-fun f (Bool) Bool)(assert (f true))", "QF_UFBV"),
+        ],
+    )
+    def test_of_all_logics_the_smallest_is_taken(self, body: str, smallest: str, logic: str) -> None:
+        assert ask(body, logic) == ask(body, smallest) == parse_smt2(body + "(check-sat)")[0]
+
+    @pytest.mark.parametrize(
+        "sort", ["Int", "Real", "String", "RoundingMode", "Float32", "(_ FloatingPoint 8 24)"]
+    )
+    @pytest.mark.parametrize("logic", ["", "(set-logic ALL)", "(set-logic QF_AUFBV)"])
+    def test_sorts_of_other_theories_are_refused_as_such(self, logic: str, sort: str) -> None:
+        error = refusal(f"{logic}(declare-const x {sort})(check-sat)")
+        assert error.reason is Reason.LOGIC
+        assert refusal(f"{logic}(declare-const x (Array {sort} Bool))(check-sat)").reason is Reason.LOGIC
 
     @pytest.mark.parametrize("logic", ["QF_BV", "QF_ABV", "QF_UFBV", "QF_AUFBV"])
     def test_four_logics_are_read(self, logic: str) -> None:
@@ -217,6 +332,88 @@ class TestCommands:
     )
     def test_malformed_commands_are_refused(self, text: str) -> None:
         assert refusal(f"{text}(check-sat)").reason in (Reason.SYNTAX, Reason.COMMAND, Reason.SYMBOL)
+
+
+class TestScriptsInOneText:
+    FIRST = "(set-logic QF_BV)(declare-const p Bool)(assert p)(check-sat)"
+    SECOND = "(set-logic QF_ABV)(declare-const p (_ BitVec 2))(assert (= p #b01))(check-sat)(get-value (p))"
+
+    def alone(self) -> tuple[Query, ...]:
+        return (*parse_smt2(self.FIRST), *parse_smt2(self.SECOND))
+
+    @pytest.mark.parametrize(
+        "between",
+        ["", "; OK -- Elapsed: 5.1e-02s\n", "Elapsed: 5.1 :-( _ |x| '\n", "(exit)", "))", "(exit)(exit)x"],
+    )
+    @pytest.mark.parametrize(
+        "after", ["(exit)", "(exit) sat :-) _ ( ( |", "(exit)\n(assert", "(exit)(pop 7)"]
+    )
+    def test_each_ends_with_its_exit(self, between: str, after: str) -> None:
+        queries = parse_smt2(f"{self.FIRST}(exit){between}{self.SECOND}{after}")
+        assert queries == self.alone()
+        assert queries[1].values == ("p",)
+
+    def test_a_question_that_is_ignored_is_noted(self) -> None:
+        (query,) = parse_smt2(f"{self.FIRST}(exit){self.SECOND}")
+        assert query.notes == ("a check-sat after the last exit is ignored",)
+        assert parse_smt2(f"{self.FIRST}(exit) OK")[0].notes == ()
+
+    def test_names_that_clash_may_stand_in_two(self) -> None:
+        marked = "(declare-const @p Bool)(check-sat)(exit)", "(declare-const !@p Bool)(check-sat)(exit)"
+        assert parse_smt2("".join(marked)) == (*parse_smt2(marked[0]), *parse_smt2(marked[1]))
+
+    def test_a_refusal_has_its_place_in_the_whole_text(self) -> None:
+        error = refusal(f"{self.FIRST}\n(exit) so (long\n (push) (assert p)(check-sat)(exit)")
+        assert error.place is not None
+        assert error.place[:2] == (3, 17)
+
+    def test_all_are_held_to_the_limits_of_one(self) -> None:
+        script = "(declare-const p Bool)(assert p)(check-sat)(exit)"
+        limits = Limits(queries=3, written=3 * len("(declare-fun p () Bool)p"))
+        assert len(parse_smt2(script * 3, limits)) == 3
+        for limit in (
+            {"queries": 2},
+            {"written": limits.written - 1},
+            {"replicated": 5},
+            {"replicated_text": 70},
+        ):
+            with pytest.raises(AdmissionError) as caught:
+                parse_smt2(script * 3, replace(limits, **limit))  # type: ignore[arg-type]
+            assert caught.value.reason is Reason.TOO_LARGE
+
+    def test_abbreviations_too(self) -> None:
+        script = "(define-sort B () (_ BitVec 8))(declare-const p B)(assert (= p p))(check-sat)(reset)"
+        limits = Limits(expansion=3 * len("(_ BitVec 8)"))
+        assert len(parse_smt2(script * 3, limits)) == 3
+        with pytest.raises(AdmissionError):
+            parse_smt2(script * 4, limits)
+
+
+class TestValues:
+    def test_terms_of_get_value_belong_to_the_question_before(self) -> None:
+        first, second = parse_smt2(
+            f"{BYTE}(assert (= a a))(check-sat)(get-value (a (bvnot  a)))(get-model)(get-value (#xAB))"
+            "(push)(declare-const p Bool)(assert p)(check-sat)(get-value (p))(pop)"
+        )
+        assert first.values == ("a", "(bvnot a)", "#xab")
+        assert second.values == ("p",)
+        assert first.id == ask(f"{BYTE}(assert (= a a))").id
+        assert decode(encode(second)).values == ("p",)
+
+    @pytest.mark.parametrize("term", ["q", "(+ 1 2)", "1", "(f p)"])
+    def test_terms_that_have_no_value_are_left_out_with_a_note(self, term: str) -> None:
+        (query,) = parse_smt2(f"(declare-const p Bool)(assert p)(check-sat)(get-value (p {term}))")
+        assert query.values == ("p",)
+        assert query.notes[0].startswith("get-value: ")
+
+    def test_without_an_answer_there_are_no_values(self) -> None:
+        (query,) = parse_smt2("(declare-const p Bool)(get-value (p))(check-sat)(assert p)(get-value (p))")
+        assert query.values == ()
+        assert query.notes == ("a get-value that follows no check-sat is dropped",)
+
+    @pytest.mark.parametrize("command", ["(get-value)", "(get-value p)", "(get-value (p) (p))"])
+    def test_it_takes_one_list(self, command: str) -> None:
+        assert refusal(f"(declare-const p Bool)(check-sat){command}").reason is Reason.SYNTAX
 
 
 class TestDeclarations:

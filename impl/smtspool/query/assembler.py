@@ -46,11 +46,19 @@ class Assembler:
         self._numbers: dict[str, str] = {}  # of the names in the assertions on the stack
         self._assertions: list[Assertion] = []
         self._emitted: set[str] = set()  # names that some level on the stack declares
+        self.keeps_declarations = False  # when scopes are closed: the option :global-declarations
         self._scopes = 0  # open
         self._marks: list[tuple[int, int, int, int]] = []  # scopes opened at once; what stood below them
         self._written = 0
         self._asked = [0, 0]  # declarations and assertions of all queries, and characters of their texts
         self._needed = [0, 0]  # declarations that assertions were the first to need, likewise
+
+    def anew(self, logic: str) -> Assembler:
+        """An empty stack of ``logic``, held to what this one has left of the limits."""
+        other = Assembler(logic, self._limits)
+        other._written, other._asked, other._needed = self._written, self._asked, self._needed
+        other._sorts.expansion = self._sorts.expansion
+        return other
 
     def declare(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """One command of the ``declare-`` or ``define-`` kind."""
@@ -133,8 +141,28 @@ class Assembler:
             if opened > count:
                 self._marks.append((opened - count, declarations, aliases, assertions))
             count -= opened
+        self._cut(declarations, aliases, assertions)
+
+    def reset_assertions(self) -> None:
+        """Close all scopes; assertions are gone, and so are declarations unless they are kept."""
+        self._scopes = 0
+        self._marks.clear()
+        self._cut(0, 0, 0)
+
+    def value(self, tokens: Sequence[str], levels: Sequence[int]) -> str:
+        """The text of the one term that ``tokens`` must be, over the declarations now in scope."""
+        if not one_term(tokens, levels, 0, len(tokens)):
+            raise AdmissionError(Reason.SYNTAX, "a value is of one term")
+        text = self._term(tokens, levels).text
+        self._write(text)
+        return text
+
+    def _cut(self, declarations: int, aliases: int, assertions: int) -> None:
+        """Only so many of each are left."""
         while len(self._assertions) > assertions:
             self._pop_assertion()
+        if self.keeps_declarations:
+            return
         while len(self._declared) > declarations:
             name, _ = self._declared.popitem()
             self._vocabulary.forget(name)
@@ -203,9 +231,7 @@ class Assembler:
     def _push_assertion(self, term: Term) -> None:
         if len(self._assertions) >= self._limits.assertions:
             self._limits.hold("assertions", len(self._assertions) + 1)
-        self._written += len(term.text)
-        if self._written > self._limits.written:
-            self._limits.hold("written", self._written)
+        self._write(term.text)
         needs = () if self._emitted.issuperset(term.names) else self._needs(term)
         if needs:
             self._emitted.update([need.names[0] for need in needs])
@@ -215,6 +241,11 @@ class Assembler:
         for name in node.names:
             self._numbers.setdefault(name, f"${len(self._numbers)}")
         self._assertions.append(Assertion(needs, node.level, node.form, numbered))
+
+    def _write(self, text: str) -> None:
+        self._written += len(text)
+        if self._written > self._limits.written:
+            self._limits.hold("written", self._written)
 
     def _replicate(self, total: list[int], count: int, characters: int) -> None:
         """What one text declares or asserts once may be worked through again and again."""
@@ -265,9 +296,7 @@ class Assembler:
         *,
         defined: bool = False,
     ) -> None:
-        self._written += len(text)
-        if self._written > self._limits.written:
-            self._limits.hold("written", self._written)
+        self._write(text)
         name = names[0]
         self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
         self._vocabulary.add(name)

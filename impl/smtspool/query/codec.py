@@ -21,12 +21,13 @@ _DIGEST = 16  # bytes of SHA-256 kept: against rot, not against forgery
 
 
 def encode(query: Query) -> bytes:
-    """The query as bytes, the same for equal queries.
+    """The query as bytes, the same for equal queries with equal notes.
 
     Not compressed: on real queries zlib halves the size and doubles the time, and a row is below a page.
     """
     place = {text: at for at, text in enumerate(query.declarations)}
     witness = query.witness
+    asked = [query.notes, query.values] if query.notes or query.values else []
     payload = json.dumps(
         [
             query.id,
@@ -43,6 +44,7 @@ def encode(query: Query) -> bytes:
             query.timeout_ms,
             query.priority,
             query.size,
+            *asked,  # written where there is something to say, and by earlier versions never
         ],
         ensure_ascii=False,
         separators=(",", ":"),
@@ -67,7 +69,9 @@ def decode(data: bytes) -> Query:
         timeout_ms,
         priority,
         size,
+        *asked,
     ) = _members(data)
+    notes, values = asked or ((), ())
     levels: list[Level] = []
     below = ""
     for assertion, needs in zip(flatten(prefix, (target,)), places, strict=True):
@@ -87,6 +91,8 @@ def decode(data: bytes) -> Query:
         levels=tuple(levels),
         form=Form(form, tuple(order)),
         size=size,
+        notes=tuple(notes),
+        values=tuple(values),
     )
 
 

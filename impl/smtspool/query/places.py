@@ -55,7 +55,7 @@ def _number(at: str | None, tokens: list[str], read: Callable[[list[str]], objec
     tokens = canonical(tokens)
     places = array("q", [number for number, token in enumerate(tokens) if token == at])
     while places:
-        together = len(places) // _MARKS + 1
+        together = (len(places) - 1) // _MARKS + 1
         marked = list(tokens)
         for first in range(0, len(places), together):
             mark = Mark(marked[places[first]], first)

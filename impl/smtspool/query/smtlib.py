@@ -2,48 +2,50 @@
 
 This is a security boundary. A command is either understood here or refused by name, and engines only ever
 see text that was put together from checked tokens.
+
+A text may hold several scripts, each up to its ``exit``, and a script begins anew at ``reset``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import canonical, items, one_term, split
 from smtspool.query.limits import DEFAULT, Limits
+from smtspool.query.options import Effect, effect_of
 from smtspool.query.places import locate
 from smtspool.query.terms import without_annotations
-from smtspool.query.theory import DECLARATIONS, DEFAULT_LOGIC
+from smtspool.query.theory import COMMANDS, DECLARATIONS, DEFAULT_LOGIC
 from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 
 __all__ = ["parse_smt2"]
 
-# They shape what a tool prints or how long it thinks, never what a query means, and are dropped.
-_OPTIONS = frozenset(
+_NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+_EVERYTHING = frozenset({"ALL", "ALL_SUPPORTED"})  # as a logic; what the script needs of it is found out
+_PRINTING = frozenset(
     {
-        ":print-success",
-        ":produce-models",
-        ":produce-assignments",
-        ":produce-unsat-cores",
-        ":produce-unsat-assumptions",
-        ":produce-proofs",
-        ":produce-assertions",
-        ":interactive-mode",
-        ":incremental",
-        ":random-seed",
-        ":verbosity",
-        ":reproducible-resource-limit",
-        ":timeout",
-        ":tlimit",
-        ":tlimit-per",
-        ":rlimit",
+        "echo",
+        "get-assertions",
+        "get-assignment",
+        "get-info",
+        "get-model",
+        "get-option",
+        "get-proof",
+        "get-unsat-assumptions",
+        "get-unsat-core",
+        "set-info",
     }
 )
-_NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
-_DROPPED = frozenset({"set-logic", "set-info", "get-model", "get-value"})  # set-logic was read ahead
-_PREAMBLE = frozenset({"set-info", "set-option"})
+_PREAMBLE = _PRINTING | {"set-option"}
+_CHECKS = frozenset({"check-sat", "check-sat-assuming", "check-sat-using"})
+_ABOUT_ANSWER = _PRINTING | {"get-value", "set-option"}  # what leaves the last answer as it is
+_NOTES = 16  # of one script
+
+_Range = tuple[int, int]  # of tokens, half-open
 
 
 def parse_smt2(
@@ -58,68 +60,174 @@ def parse_smt2(
 
     The last active assertion is the target, those before it the prefix; with none active the target is
     ``true``. ``check-sat-assuming`` adds its literals as assertions, for its own question only. Without
-    ``set-logic`` the smallest supported logic is taken that has what the script declares.
+    ``set-logic``, or with ``ALL``, the smallest supported logic is taken that has what the script declares.
+
+    Scripts may follow each other, each ended by ``exit``. What stands between an ``exit`` and the next
+    command is ignored, and so is all that stands after the last ``exit``.
+
     Raises ``AdmissionError``; its reason is ``empty`` when there is no ``check-sat``.
     """
     limits = limits or DEFAULT
-
-    def read(tokens: list[str]) -> tuple[Query, ...]:
-        return _read(tokens, limits, metadata or {}, timeout_ms, priority)
-
-    tokens = split(text, limits)
-    try:
-        return read(canonical(tokens))
-    except AdmissionError as error:
-        locate(error, text, tokens, read)
-        raise
-
-
-def _read(
-    tokens: Sequence[str], limits: Limits, metadata: Mapping[str, object], timeout_ms: int, priority: float
-) -> tuple[Query, ...]:
-    tokens, levels = without_annotations(tokens, limits)
-    commands = _commands(tokens, levels)
-    assembler = Assembler(_logic(tokens, commands), limits)
-    queries: list[Query] = []
-    start = 0
-    try:
-        for start, end in commands:
-            command = tokens[start + 1]
-            begin, stop = start + 2, end - 1  # its arguments
-            if command in DECLARATIONS:
-                assembler.declare(tokens[start:end], levels[start:end])
-            elif command == "assert":
-                assembler.assert_(tokens[begin:stop], levels[begin:stop])
-            elif command == "push":
-                assembler.push(_count(tokens[begin:stop]))
-            elif command == "pop":
-                assembler.pop(_count(tokens[begin:stop]))
-            elif command in ("check-sat", "check-sat-assuming"):
-                limits.hold("queries", len(queries) + 1)
-                assembler.push(1)
-                for first, last in _assumptions(tokens, levels, start, end):
-                    assembler.assert_(tokens[first:last], levels[first:last])
-                queries.append(assembler.query(metadata=metadata, timeout_ms=timeout_ms, priority=priority))
-                assembler.pop(1)
-            elif command == "set-option":
-                _check_option(tokens[begin:stop])
-            elif command == "exit":
-                break
-            elif command not in _DROPPED:
-                raise AdmissionError(
-                    Reason.COMMAND, f"the command {command[:64]!r} is not allowed", at=command
-                )
-    except AdmissionError as error:
-        if error.at not in tokens[start:end]:  # nothing less than the command is to blame
-            error.at = tokens[start]
-        raise
-    if not queries:
+    raw = split(text, limits)
+    reader = _Reader(limits, metadata or {}, timeout_ms, priority)
+    read = 0  # tokens of ``raw``
+    for skip, tokens in _scripts(raw):
+        try:
+            reader.read(canonical(tokens))
+        except AdmissionError as error:
+            again = _Reader(limits, {}, timeout_ms, priority)
+            locate(error, text, tokens, again.read, skip=skip)
+            raise
+        read = skip + len(tokens)
+    if not reader.queries:
         raise AdmissionError(Reason.EMPTY, "the script has no check-sat, so it asks nothing")
-    return tuple(queries)
+    *queries, last = reader.queries
+    if read < len(raw) and not _CHECKS.isdisjoint(raw[read:]):
+        last = replace(last, notes=(*last.notes, "a check-sat after the last exit is ignored"))
+    return (*queries, last)
 
 
-def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[tuple[int, int]]:
-    """The top-level lists of the script, as half-open token ranges."""
+def _scripts(raw: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The scripts of one text: how many tokens stand before each, and its own, without its ``exit``."""
+    start = 0
+    for at in _exits(raw):
+        yield start, raw[start:at]
+        after = range(at + 3, len(raw) - 1)
+        start = next((at for at in after if raw[at] == "(" and raw[at + 1] in COMMANDS), len(raw))
+    if start == 0:
+        yield 0, raw
+
+
+def _exits(raw: list[str]) -> Iterator[int]:
+    """Where ``(exit)`` stands."""
+    at = -1
+    for _ in range(raw.count("exit")):
+        at = raw.index("exit", at + 1)
+        if at and raw[at - 1 : at + 2] == ["(", "exit", ")"]:
+            yield at - 1
+
+
+class _Reader:
+    """Reads scripts one after the other; all of them together are held to the limits of one."""
+
+    def __init__(
+        self, limits: Limits, metadata: Mapping[str, object], timeout_ms: int, priority: float
+    ) -> None:
+        self.queries: list[Query] = []
+        self._limits = limits
+        self._metadata = metadata
+        self._timeout_ms = timeout_ms
+        self._priority = priority
+        self._assembler: Assembler | None = None
+        self._notes: dict[str, None] = {}
+        self._open = False  # whether there is more to be said about the last question
+        self._values: list[str] = []  # asked for since then
+
+    def read(self, tokens: Sequence[str]) -> None:
+        """One script in canonical spelling. Raises ``AdmissionError``."""
+        tokens, levels = without_annotations(tokens, self._limits)
+        commands = _commands(tokens, levels)
+        for part in _parts(tokens, commands):
+            self._read(tokens, levels, part)
+
+    def _read(self, tokens: Sequence[str], levels: Sequence[int], commands: Sequence[_Range]) -> None:
+        """What stands between two resets."""
+        self._notes.clear()
+        start, end = commands[0][0], commands[-1][1]
+        try:
+            logic = _logic(tokens, commands)
+            assembler = self._assembler.anew(logic) if self._assembler else Assembler(logic, self._limits)
+            self._assembler = assembler
+            answered = False
+            for start, end in commands:
+                command = tokens[start + 1]
+                begin, stop = start + 2, end - 1  # its arguments
+                if command in DECLARATIONS:
+                    assembler.declare(tokens[start:end], levels[start:end])
+                elif command == "assert":
+                    assembler.assert_(tokens[begin:stop], levels[begin:stop])
+                elif command == "push":
+                    assembler.push(_count(tokens[begin:stop]))
+                elif command == "pop":
+                    assembler.pop(_count(tokens[begin:stop]))
+                elif command in _CHECKS:
+                    self._check(assembler, tokens, levels, start, end)
+                elif command == "get-value":
+                    self._value(assembler, tokens, levels, start, end, answered=answered)
+                elif command == "set-option":
+                    self._option(assembler, tokens[begin:stop])
+                elif command == "reset-assertions":
+                    assembler.reset_assertions()
+                elif command not in _PRINTING and command != "set-logic":
+                    message = f"the command {command[:64]!r} is not allowed"
+                    raise AdmissionError(Reason.COMMAND, message, at=command)
+                answered = command in _CHECKS or (answered and command in _ABOUT_ANSWER)
+            self._end_answer()
+        except AdmissionError as error:
+            if error.at not in tokens[start:end]:  # nothing less than the command is to blame
+                error.at = tokens[start]
+            raise
+
+    def _check(
+        self, assembler: Assembler, tokens: Sequence[str], levels: Sequence[int], start: int, end: int
+    ) -> None:
+        self._end_answer()
+        self._limits.hold("queries", len(self.queries) + 1)
+        if tokens[start + 1] == "check-sat-using":
+            self._note("check-sat-using is taken as check-sat: its tactic is dropped")
+        assembler.push(1)
+        for first, last in _assumptions(tokens, levels, start, end):
+            assembler.assert_(tokens[first:last], levels[first:last])
+        query = assembler.query(metadata=self._metadata, timeout_ms=self._timeout_ms, priority=self._priority)
+        assembler.pop(1)
+        self.queries.append(query)
+        self._open = True
+
+    def _value(
+        self,
+        assembler: Assembler,
+        tokens: Sequence[str],
+        levels: Sequence[int],
+        start: int,
+        end: int,
+        *,
+        answered: bool,
+    ) -> None:
+        """Ask for the values of terms; those that no answer can have are left out with a note."""
+        if tokens[start + 2] != "(" or not one_term(tokens, levels, start + 2, end - 1):
+            raise AdmissionError(Reason.SYNTAX, "get-value takes one list of terms", at=tokens[start + 2])
+        if not answered:
+            self._note("a get-value that follows no check-sat is dropped")
+            return
+        for first, last in items(tokens, levels, start + 3, end - 2):
+            try:
+                self._values.append(assembler.value(tokens[first:last], levels[first:last]))
+            except AdmissionError as error:
+                if error.reason is Reason.TOO_LARGE:
+                    raise
+                self._note(f"get-value: {error.message}")
+
+    def _option(self, assembler: Assembler, arguments: Sequence[str]) -> None:
+        effect = effect_of(arguments)
+        if effect is Effect.UNKNOWN:
+            self._note(f"the option {arguments[0][:64]} is unknown and dropped")
+        elif effect is not Effect.NONE:
+            assembler.keeps_declarations = effect is Effect.KEEP_DECLARATIONS
+
+    def _note(self, note: str) -> None:
+        if len(self._notes) < _NOTES:
+            self._notes[note] = None
+
+    def _end_answer(self) -> None:
+        if self._open and (self._notes or self._values):
+            notes, values = tuple(self._notes), tuple(self._values)
+            self.queries[-1] = replace(self.queries[-1], notes=notes, values=values)
+        self._open = False
+        self._values.clear()
+
+
+def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[_Range]:
+    """The top-level lists of the script."""
     commands = []
     start = 0
     while start < len(tokens):
@@ -132,32 +240,42 @@ def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[tuple[int, i
     return commands
 
 
-def _logic(tokens: Sequence[str], commands: Sequence[tuple[int, int]]) -> str:
+def _parts(tokens: Sequence[str], commands: list[_Range]) -> Iterator[list[_Range]]:
+    """The commands between two resets, unless there are none."""
+    begin = 0
+    if "reset" in tokens:
+        for at, (start, end) in enumerate(commands):
+            if tokens[start + 1 : end] == ["reset", ")"]:
+                if commands[begin:at]:
+                    yield commands[begin:at]
+                begin = at + 1
+    if commands[begin:]:
+        yield commands[begin:]
+
+
+def _logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
     """The argument of ``set-logic``, which comes once and before whatever depends on it."""
     heads = [tokens[start + 1] for start, _ in commands]
     if "set-logic" not in heads:
-        return _smallest_logic(tokens)
+        return _smallest_logic(tokens, commands)
     at = heads.index("set-logic")
     start, end = commands[at]
     if end - start != 4 or "set-logic" in heads[at + 1 :] or not _PREAMBLE.issuperset(heads[:at]):
         late = commands[heads.index("set-logic", at + 1)][0] if "set-logic" in heads[at + 1 :] else start
         message = "set-logic names one logic, once, before all other commands"
         raise AdmissionError(Reason.SYNTAX, message, at=tokens[late + 1])
-    return tokens[start + 2]
+    logic = tokens[start + 2]
+    return _smallest_logic(tokens, commands) if logic in _EVERYTHING else logic
 
 
-def _smallest_logic(tokens: Sequence[str]) -> str:
-    arrays = "Array" in tokens
-    functions = "declare-sort" in tokens or any(
-        token == "declare-fun" and tokens[at + 3 : at + 4] != [")"] for at, token in enumerate(tokens)
+def _smallest_logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
+    arrays = "Array" in tokens[commands[0][0] : commands[-1][1]]
+    functions = any(
+        tokens[start + 1] == "declare-sort"
+        or (tokens[start + 1] == "declare-fun" and tokens[start + 4 : start + 5] != [")"])
+        for start, _ in commands
     )
     return DEFAULT_LOGIC.replace("_", "_" + "A" * arrays + "UF" * functions)
-
-
-def _check_option(arguments: Sequence[str]) -> None:
-    option = arguments[0] if arguments else ""
-    if option not in _OPTIONS:
-        raise AdmissionError(Reason.COMMAND, f"the option {option[:64]!r} is not allowed", at=option)
 
 
 def _count(arguments: Sequence[str]) -> int:
@@ -169,12 +287,17 @@ def _count(arguments: Sequence[str]) -> int:
     return int(arguments[0])
 
 
-def _assumptions(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> list[tuple[int, int]]:
-    """The literals of a ``check-sat-assuming``; none of a ``check-sat``."""
-    if tokens[start + 1] == "check-sat":
+def _assumptions(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> list[_Range]:
+    """The literals of a ``check-sat-assuming``; none of the others."""
+    command, first = tokens[start + 1], tokens[start + 2]
+    if command == "check-sat":
         if end - start != 3:
-            raise AdmissionError(Reason.SYNTAX, "check-sat takes no argument")
+            raise AdmissionError(Reason.SYNTAX, "check-sat takes no argument", at=first)
         return []
-    if tokens[start + 2] != "(" or not one_term(tokens, levels, start + 2, end - 1):
-        raise AdmissionError(Reason.SYNTAX, "check-sat-assuming takes one list of literals")
+    if not one_term(tokens, levels, start + 2, end - 1):
+        raise AdmissionError(Reason.SYNTAX, f"{command} takes one argument", at=command)
+    if command == "check-sat-using":
+        return []
+    if first != "(":
+        raise AdmissionError(Reason.SYNTAX, "check-sat-assuming takes one list of literals", at=first)
     return items(tokens, levels, start + 3, end - 2)

@@ -16,6 +16,7 @@ from smtspool.query.theory import check_fixed, theory_of
 __all__ = ["Sort", "Sorts", "value_bits"]
 
 _ELEMENT = re.compile(r"\(_ BitVec ([0-9]+)\)\)*\Z", re.ASCII)
+_ELSEWHERE = re.compile(r"Int|Real|String|RegLan|RoundingMode|Float(16|32|64|128)|\(_ FloatingPoint .*")
 _ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
 
 
@@ -45,7 +46,7 @@ class Sorts:
         self._plain = {"Bool": Sort("Bool", ("Bool",))}  # that are one token and need no declaration
         self._free: set[str] = set()
         self.aliases: dict[str, Sort] = {}
-        self._expansion = 0
+        self.expansion = 0
 
     def declare(self, name: str, arity: str) -> None:
         """A free sort."""
@@ -83,8 +84,8 @@ class Sorts:
 
     def _pay(self, alias: Sort, uses: int = 1) -> None:
         """A few bytes of script may stand for kilobytes of sort: count them before they are written."""
-        self._expansion += uses * sum(map(len, alias.tokens))
-        self._limits.hold("expansion", self._expansion)
+        self.expansion += uses * sum(map(len, alias.tokens))
+        self._limits.hold("expansion", self.expansion)
 
     def resolve(self, tokens: Sequence[str]) -> Sort:
         """One sort. Raises ``AdmissionError`` (symbol, syntax, too-large)."""
@@ -126,7 +127,12 @@ class Sorts:
             self._plain[token] = Sort(token, (token,))
             return self._plain[token]
         if self._arity.get(token) != 0:
-            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic")
+            if _ELSEWHERE.fullmatch(token):
+                message = (
+                    f"the sort {token[:64]} belongs to no supported logic; there are bit-vectors, arrays, UF"
+                )
+                raise AdmissionError(Reason.LOGIC, message, at=token)
+            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic", at=token)
         return Sort(token, (token,), (token,))
 
     def _constructor(self, token: str) -> int:

@@ -13,7 +13,16 @@ from functools import lru_cache
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
 
-__all__ = ["DECLARATIONS", "DEFAULT_LOGIC", "IDENTIFIER", "LOGICS", "RESERVED", "check_fixed", "theory_of"]
+__all__ = [
+    "COMMANDS",
+    "DECLARATIONS",
+    "DEFAULT_LOGIC",
+    "IDENTIFIER",
+    "LOGICS",
+    "RESERVED",
+    "check_fixed",
+    "theory_of",
+]
 
 DEFAULT_LOGIC = "QF_BV"
 
@@ -35,14 +44,15 @@ LOGICS: dict[str, frozenset[str]] = {
 }
 
 # Words of the language, not names. Quoted they are names like others, but no two engines agree on that.
-_RESERVED = """
-    _ ! as let exists forall lambda match par BINARY DECIMAL HEXADECIMAL NUMERAL STRING
+_WORDS = "_ ! as let exists forall lambda match par BINARY DECIMAL HEXADECIMAL NUMERAL STRING"
+_COMMANDS = """
     assert check-sat check-sat-assuming declare-const declare-datatype declare-datatypes declare-fun
     declare-sort declare-sort-parameter define-const define-fun define-fun-rec define-funs-rec define-sort
     echo exit get-assertions get-assignment get-info get-model get-option get-proof get-unsat-assumptions
     get-unsat-core get-value pop push reset reset-assertions set-info set-logic set-option
 """
-RESERVED = frozenset(_RESERVED.split())
+COMMANDS = frozenset(_COMMANDS.split())
+RESERVED = COMMANDS.union(_WORDS.split())
 
 # The commands that name something and that a producer may use.
 DECLARATIONS = frozenset(
@@ -76,7 +86,7 @@ def theory_of(logic: str) -> frozenset[str]:
     except KeyError:
         known = ", ".join(LOGICS)
         raise AdmissionError(
-            Reason.LOGIC, f"logic {logic[:64]!r} is not supported; supported are {known}"
+            Reason.LOGIC, f"logic {logic[:64]!r} is not supported; supported are {known}", at=logic
         ) from None
 
 

@@ -6,7 +6,7 @@ Those a query has by the dozen are named tuples, which are made four times as fa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 __all__ = ["DEFAULT_TIMEOUT_MS", "Form", "Level", "Query", "Symbol", "Witness"]
@@ -64,7 +64,8 @@ class Query:
     """Is there an assignment that satisfies every prefix assertion and the target?
 
     ``id`` is the SHA-256 of logic, declarations, ordered prefix and target, and nothing else: white space,
-    comments, witness, metadata, timeout and priority are outside it. Equality compares everything.
+    comments, witness, metadata, timeout and priority are outside it. Equality compares everything but the
+    last two members, which say how it was asked.
     """
 
     logic: str
@@ -80,6 +81,8 @@ class Query:
     levels: tuple[Level, ...]  # one per assertion, the target's last
     form: Form
     size: int  # characters of declarations and assertions
+    notes: tuple[str, ...] = field(default=(), compare=False)  # what was dropped when it was read
+    values: tuple[str, ...] = field(default=(), compare=False)  # terms whose values a get-value asked for
 
     def __hash__(self) -> int:
         return hash(self.id)
