@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,14 @@ def test_links_that_lead_round_in_a_circle_are_no_campaign(tmp_path: Path) -> No
     for use in (Campaign.create, Campaign.open):
         with pytest.raises((OSError, MisuseError)):
             use(tmp_path / "one")
+
+
+def test_what_is_no_campaign_is_named_as_typed_and_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    said = f"{tmp_path}/link (it leads to {tmp_path}/real) is not a campaign folder"
+    with pytest.raises(MisuseError, match=re.escape(said)):
+        Campaign.open(tmp_path / "link")
 
 
 def test_a_file_is_no_campaign(tmp_path: Path) -> None:

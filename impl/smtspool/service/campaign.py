@@ -76,8 +76,10 @@ class Campaign:
         """The campaign at ``root``; MisuseError if there is none, ConfigError for invalid settings."""
         campaign = cls._at(_resolved(root))
         if not campaign._is_there():
+            typed = os.fspath(root)
+            leads = "" if Path(typed).absolute() == campaign.root else f" (it leads to {campaign.root})"
             raise MisuseError(
-                f"{campaign.root} is not a campaign folder; create one with: smtspool init {campaign.root}"
+                f"{typed}{leads} is not a campaign folder; create one with: smtspool init {typed}"
             )
         return campaign
 
