@@ -47,6 +47,7 @@ class Admission:
         open_store: Callable[[], Store],
         admitted: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self._campaign = campaign
         self._settings = settings
@@ -58,6 +59,7 @@ class Admission:
         self._open_store = open_store
         self._admitted = admitted
         self._clock = clock
+        self._serving_since = wall()
         self._unstable_passes = 0
         self._least: int | None = None  # files that a follower has seen in incoming/, when there were fewest
         self._patient_until = 0.0
@@ -85,6 +87,7 @@ class Admission:
             consumer=self._consumer,
             budget_s=self._settings.scan_budget_seconds,
             batch=self._settings.batch,
+            serving_since=self._serving_since,
         )
         self._telemetry.scan(report)
         if report.outcome is Outcome.BUSY:

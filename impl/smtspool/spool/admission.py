@@ -78,6 +78,7 @@ class Admission:
         *,
         consumer: str,
         limits: Limits,
+        serving_since: float,
         wall: Callable[[], float],
     ) -> None:
         self.tally = Tally()
@@ -87,6 +88,7 @@ class Admission:
         self._count_rejected = count_rejected
         self._consumer = consumer
         self._limits = limits
+        self._serving_since = serving_since
         self._wall = wall
         self._batch: list[Admissible | Rejection] = []
         self._batch_queries = 0
@@ -132,7 +134,10 @@ class Admission:
         self._batch_bytes += sum(query.size for query in queries)
         identity = entry.identity
         mark = file_mark(entry.name, identity.ino, identity.mtime_ns)
-        file = QueryFile(entry.name, mark, identity.size, identity.mtime_ns / 1e9, queries)
+        # By ctime, which a rename sets: a copy may keep the mtime of its original. Before there was a service
+        # nobody kept it waiting.
+        since = max(identity.ctime_ns / 1e9, self._serving_since)
+        file = QueryFile(entry.name, mark, identity.size, since, queries)
         return Admissible(entry.name, identity, file)
 
     def settle(self) -> None:

@@ -30,4 +30,4 @@ class ScanReport:
     backlog: int | None = None  # files left in incoming/ by this scan; None when busy, which may not look
     finished: bool = True  # False: the budget ran out, and the next scan goes on after the last name
     lock_wait_ns: int = 0  # since this spool object first found the lock busy; so far, when still busy
-    latency: tuple[float, ...] = ()  # seconds from mtime to commit, one per accepted file
+    latency: tuple[float, ...] = ()  # seconds that each accepted file waited for its commit

@@ -109,6 +109,7 @@ class Spool:
         budget_s: float,
         batch: int = 1024,
         batch_bytes: int = 16 << 20,
+        serving_since: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> ScanReport:
@@ -122,8 +123,8 @@ class Spool:
 
         ``commit`` stores the queries of files in one durable transaction and says which are new; raising
         means that none were stored. ``count_rejected`` hears how many files were rejected, batch by batch,
-        also of one that fails. ``clock`` measures spans, ``wall`` is compared with file times; both in
-        seconds.
+        also of one that fails. A file waits from when it came, but not from before ``serving_since``.
+        ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
 
         :raises LockRefused: the lock is not one regular file; nothing was touched
         :raises InfrastructureError: see the class
@@ -151,6 +152,7 @@ class Spool:
                         count_rejected,
                         consumer=consumer,
                         limits=self._limits,
+                        serving_since=serving_since,
                         wall=wall,
                     )
                     left = self._pass(admission, names, batch, batch_bytes, asked, budget_s, clock)
