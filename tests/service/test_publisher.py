@@ -131,6 +131,7 @@ def test_every_known_input_becomes_a_new_one(campaign: Campaign, store: Store, p
     assert sorted(path.read_bytes() for path in inputs(campaign)) == [b"A*", b"B*D"]
     [path] = results(campaign)
     assert sorted(json.loads(path.read_text())["inputs_hex"]) == sorted([b"A*".hex(), b"B*D".hex()])
+    assert store.counters()["inputs.found"] == 2
 
 
 def test_an_input_that_comes_after_the_answer_becomes_a_new_one_too(

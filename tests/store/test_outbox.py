@@ -60,6 +60,23 @@ def test_a_witness_that_comes_while_the_files_are_written_is_written_too(store: 
     assert store.counts().publications_published == 1
 
 
+def test_new_inputs_are_counted_once_however_often_they_are_written(store: Store, clock: Clock) -> None:
+    answered(store, 7)
+    (first,) = due(store)
+    store.published([first], {first.id: 1})
+    store.republish()
+    clock.advance(5.0)
+    (again,) = due(store)
+    store.published([again], {again.id: 1})
+    found = store.counters()
+    assert (found["inputs.found"], found["inputs.latest"]) == (1, clock() - 5.0)
+    store.ingest([query(7, witness=b"other")])
+    (again,) = due(store)
+    store.published([again], {again.id: 2})
+    found = store.counters()
+    assert (found["inputs.found"], found["inputs.latest"]) == (2, clock())
+
+
 def test_a_further_witness_of_a_proof_gives_no_input_and_changes_nothing(store: Store) -> None:
     store.ingest([query(7)])
     store.complete([(store.claim("w", LEASE_S, 1)[0], UNSAT)])

@@ -82,11 +82,13 @@ class _Writing:
     publication: Publication
     drafts: list[tuple[Draft, str]] = field(default_factory=list)
     failure: OSError | AdmissionError | None = None
+    inputs: int = 0  # new ones
 
     def draft(self, results: Directory, inputs: Directory) -> None:
         """Raises AdmissionError when a value of the model is no byte."""
         identity = self.publication.result.query_id
         new_inputs = _new_inputs(self.publication)
+        self.inputs = len(new_inputs)
         for number, new_input in enumerate(new_inputs):
             # AFL++ reads every file of a foreign directory whose name does not start with a dot.
             name = f"id:{self.publication.id:06},query:{identity[:16]}"
@@ -174,7 +176,10 @@ class Publisher:
                 one.discard()
         results.sync()
         inputs.sync()
-        store.published(one.publication for one in writings if one.failure is None)
+        done = [one for one in writings if one.failure is None]
+        store.published(
+            (one.publication for one in done), inputs={one.publication.id: one.inputs for one in done}
+        )
         for one in writings:
             if one.failure is not None:
                 log.warning("query %s: cannot publish: %s", one.publication.result.query_id, one.failure)

@@ -5,6 +5,7 @@ from .fsck import Fault, Finding
 from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
+from .pace import Pace, Rate
 from .presence import Presence, Seen, present
 from .queue import Patience
 from .store import Store
@@ -21,9 +22,11 @@ __all__ = [
     "Lease",
     "Order",
     "Owner",
+    "Pace",
     "Patience",
     "Presence",
     "Publication",
+    "Rate",
     "Result",
     "Seen",
     "State",

@@ -6,7 +6,7 @@ outbox only remembers which are due, how often writing failed, and which were gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -88,13 +88,15 @@ def _read(db: Database, number: int, since: float, failures: int, query: int) ->
     return Publication(number, read_metadata(db, query), witnesses, submissions, result, failures, since)
 
 
-def published(db: Database, written: Iterable[Publication]) -> None:
-    """The files of these publications are durable.
+def published(db: Database, written: Iterable[Publication], inputs: Mapping[int, int]) -> None:
+    """The files of these publications are durable; ``inputs`` says how many new inputs each has, by its id.
 
     One that changed since it was read, by a further witness or submission or because all is to be written
     again, stays due: its files are not those that were written. None is ever taken away, so numbers tell.
     """
-    with db.write():
+    written = list(written)
+    with db.write() as now:
+        _count_inputs(db, now, {one.id: inputs.get(one.id, 0) for one in written})
         db.connection.executemany(
             "UPDATE publications SET state = 'published', failure = NULL "
             "WHERE result = ?1 AND state = 'due' AND due = ?2 AND ?3 = "
@@ -103,6 +105,22 @@ def published(db: Database, written: Iterable[Publication]) -> None:
             "WHERE r.number = ?1)",
             ((one.id, one.due, len(one.witnesses), one.submissions.total) for one in written),
         )
+
+
+def _count_inputs(db: Database, now: float, inputs: Mapping[int, int]) -> None:
+    """Count those that a result did not have before: written again, it has the same."""
+    for number, count in inputs.items():
+        if count == 0:
+            continue
+        row = db.connection.execute("SELECT inputs FROM publications WHERE result = ?", (number,)).fetchone()
+        if row is not None and row[0] < count:
+            db.connection.execute("UPDATE publications SET inputs = ? WHERE result = ?", (count, number))
+            db.bump("inputs.found", count - row[0])
+            db.connection.execute(
+                "INSERT INTO counters (name, value) VALUES ('inputs.latest', ?1) "
+                "ON CONFLICT (name) DO UPDATE SET value = ?1",
+                (now,),
+            )
 
 
 def due_again(db: Database, now: float, query: int, *, submitted: bool) -> None:

@@ -20,6 +20,7 @@ from .fsck import Finding, check_store
 from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
+from .pace import Pace, pace
 from .presence import OWNERS_NAME, Presence
 from .queue import Patience
 from .rows import read_answer, read_query, read_witnesses
@@ -263,6 +264,11 @@ class Store:
         """How many queries are where. Costs the same whatever the store holds."""
         return Counts.of(self.counters())
 
+    def pace(self) -> Pace:
+        """How many queries came and were answered lately. Costs the same whatever the store holds."""
+        with self._db.read() as connection:
+            return pace(connection, self._db.now())
+
     def _number(self, query_id: str) -> int | None:
         """Row of the query; inside a transaction."""
         self._db.queries.refresh()
@@ -274,9 +280,12 @@ class Store:
         """Results whose files are to be written now, longest due first."""
         return outbox.due_publications(self._db, limit, self._backoff)
 
-    def published(self, written: Iterable[Publication]) -> None:
-        """The files of these publications are durable; what changed since they were read stays due."""
-        outbox.published(self._db, written)
+    def published(self, written: Iterable[Publication], inputs: Mapping[int, int] | None = None) -> None:
+        """The files of these publications are durable; what changed since they were read stays due.
+
+        ``inputs`` says how many new inputs a publication has, by its id.
+        """
+        outbox.published(self._db, written, inputs or {})
 
     def publication_failed(self, publication_id: int, error: str) -> None:
         """Writing failed; it is due again after a growing delay, and given up as a dead letter at last."""

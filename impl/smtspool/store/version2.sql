@@ -29,3 +29,6 @@ ALTER TABLE results ADD COLUMN limit_ms INTEGER;
 UPDATE results SET limit_ms = (SELECT timeout_ms FROM queries WHERE number = results.query)
 WHERE status = 'unknown' AND json_valid(CAST(body AS TEXT))
 AND json_extract(CAST(body AS TEXT), '$.at_limit') AND NOT json_extract(CAST(body AS TEXT), '$.disagreement');
+
+-- How many new inputs a result has given: what is written again is not counted again.
+ALTER TABLE publications ADD COLUMN inputs INTEGER NOT NULL DEFAULT 0;

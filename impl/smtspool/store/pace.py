@@ -1,0 +1,73 @@
+"""How fast a store fills and empties, from the times that its rows carry.
+
+Results and queries are numbered in the order of time, so the rows of the last minutes are found by halving
+the numbers: a look costs the same whatever the store holds, and no service need have been watching.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+__all__ = ["Pace", "Rate", "pace"]
+
+MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many came within the last minute and the last 15, and when the last came (the epoch's seconds)."""
+
+    minute: int = 0
+    quarter: int = 0
+    last: float | None = None
+
+    @property
+    def per_second(self) -> float:
+        """Over 15 minutes, or over the last one while that is all there is."""
+        return self.minute / MINUTE if self.minute == self.quarter else self.quarter / (15 * MINUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Queries stored, and queries answered."""
+
+    admitted: Rate = Rate()
+    answered: Rate = Rate()
+
+
+def pace(connection: sqlite3.Connection, now: float) -> Pace:
+    """The pace at ``now``; inside a transaction."""
+    return Pace(
+        admitted=_rate(connection, "queries", "created", now),
+        answered=_rate(connection, "results", "completed", now),
+    )
+
+
+def _rate(connection: sqlite3.Connection, table: str, column: str, now: float) -> Rate:
+    newest = connection.execute(
+        f"SELECT number, {column} FROM {table} ORDER BY number DESC LIMIT 1"
+    ).fetchone()
+    if newest is None:
+        return Rate()
+    statement = f"SELECT {column} FROM {table} WHERE number >= ? ORDER BY number LIMIT 1"
+
+    def since(moment: float) -> int:
+        """How many numbers, back from the newest, are of this moment or later."""
+        low, high = 0, newest[0]  # the last before the moment is in between
+        step = 1
+        while high - step > 0:  # most often it is near
+            if connection.execute(statement, (newest[0] - step,)).fetchone()[0] < moment:
+                low = newest[0] - step
+                break
+            high = newest[0] - step
+            step *= 2
+        while low < high:
+            middle = (low + high + 1) // 2
+            if connection.execute(statement, (middle,)).fetchone()[0] < moment:
+                low = middle
+            else:
+                high = middle - 1
+        return int(newest[0]) - low
+
+    return Rate(since(now - MINUTE), since(now - 15 * MINUTE), newest[1])
