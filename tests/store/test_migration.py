@@ -15,7 +15,10 @@ from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query
 
 def version_1(directory: Path, *entries: tuple[Query, Answer | None], damaged: bool = False) -> None:
     """What version 1 wrote when it had admitted and answered these at time 500."""
-    with closing(Database(directory, clock=lambda: 0.0, scripts=database._scripts()[:1])) as old, old.write():
+    with (
+        closing(Database(directory, clock=lambda: 0.0, scripts=database.migrations()[:1])) as old,
+        old.write(),
+    ):
         connection = old.connection
         for number, (asked, answer) in enumerate(entries, 1):
             connection.execute(

@@ -173,7 +173,7 @@ def test_a_newer_store_is_refused_and_left_alone(directory: Path) -> None:
 def test_an_older_store_is_migrated(directory: Path) -> None:
     with Store.open(directory, create=True) as store:
         store.ingest([query(1)])
-    newer = [*database._scripts(), "CREATE TABLE later (x);\nINSERT INTO later\nVALUES (1);"]
+    newer = [*database.migrations(), "CREATE TABLE later (x);\nINSERT INTO later\nVALUES (1);"]
     with closing(Database(directory, clock=lambda: 0.0, scripts=newer)) as migrated:
         assert migrated.connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
         assert migrated.connection.execute("SELECT x FROM later").fetchone() == (1,)
@@ -182,7 +182,7 @@ def test_an_older_store_is_migrated(directory: Path) -> None:
 
 def test_a_migration_happens_whole_or_not_at_all(directory: Path) -> None:
     Store.open(directory, create=True).close()
-    broken = [*database._scripts(), "CREATE TABLE later (x);\nINSERT INTO nowhere VALUES (1);"]
+    broken = [*database.migrations(), "CREATE TABLE later (x);\nINSERT INTO nowhere VALUES (1);"]
     with pytest.raises(sqlite3.OperationalError):
         Database(directory, clock=lambda: 0.0, scripts=broken)
     with Store.open(directory) as store:

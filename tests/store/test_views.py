@@ -219,8 +219,8 @@ def test_a_stranger_sees_whole_transactions_of_a_busy_service(directory: Path) -
 def test_an_older_store_is_migrated_by_who_may_and_explained_to_others(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    newer = (*database._scripts(), "CREATE TABLE later (x);")
-    monkeypatch.setattr(database, "_scripts", lambda: newer)
+    newer = (*database.migrations(), "CREATE TABLE later (x);")
+    monkeypatch.setattr(database, "migrations", lambda: newer)
 
     def read() -> None:
         with pytest.raises(ConfigError, match="somebody who may write it"):

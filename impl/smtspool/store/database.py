@@ -21,7 +21,17 @@ from smtspool.errors import ClosedError, ConfigError, InfrastructureError, Misus
 from .digests import Digests
 from .views import Unused, connect_view, unused
 
-__all__ = ["APPLICATION_ID", "INDEX_NAME", "MIGRATIONS", "Database", "Outdated", "described", "short_digest"]
+__all__ = [
+    "APPLICATION_ID",
+    "INDEX_NAME",
+    "MIGRATIONS",
+    "Database",
+    "Outdated",
+    "described",
+    "migrate",
+    "migrations",
+    "short_digest",
+]
 
 INDEX_NAME = "index.sqlite3"
 APPLICATION_ID = 0x736D7471  # "smtq": says that the file is ours
@@ -37,7 +47,7 @@ MIGRATIONS = ("schema.sql", "version2.sql")
 
 
 @cache
-def _scripts() -> tuple[str, ...]:
+def migrations() -> tuple[str, ...]:
     """The SQL of every migration, oldest first; read once, as the program that runs is loaded once."""
     folder = files(__package__)
     return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
@@ -89,7 +99,7 @@ class Database:
         self._bumps: dict[str, float] = {}
         self._writes = writes
         self._busy_timeout_s = busy_timeout_s
-        self._scripts = _scripts() if scripts is None else scripts
+        self._scripts = migrations() if scripts is None else scripts
         self._unused: Unused | None = None  # see views.py
         with described(self.path):
             self._connect()
@@ -118,7 +128,7 @@ class Database:
         if not self._writes:
             _check_version(connection, self.path, len(self._scripts))
             return
-        _migrate(connection, self.path, self._scripts)
+        migrate(connection, self.path, self._scripts)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -228,7 +238,7 @@ class Database:
                 self.connection.close()
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
+def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
     """Bring the file to the newest version in one transaction, or refuse and leave it as it is."""
     connection.execute("BEGIN")
     version = _version(connection, path, len(scripts))
@@ -292,7 +302,7 @@ def _statements(script: str) -> Iterator[str]:
 _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space, nothing was lost",
     sqlite3.SQLITE_READONLY: "the store is read-only: check permissions and mount options",
-    sqlite3.SQLITE_CORRUPT: "the store is damaged: run `smtspool fsck`, then restore or salvage it",
+    sqlite3.SQLITE_CORRUPT: "the store is damaged: run `smtspool fsck`, then `smtspool salvage`",
     sqlite3.SQLITE_NOTADB: "the file is not a database, or its first page is damaged",
     sqlite3.SQLITE_BUSY: "another process kept the store locked for too long: it will be tried again",
     sqlite3.SQLITE_LOCKED: "the store is locked by this process: it will be tried again",
@@ -306,6 +316,8 @@ def described(path: Path) -> Iterator[None]:
     """Turn the errors of SQLite that the machine causes into InfrastructureError, cause kept."""
     try:
         yield
+    except UnicodeDecodeError as error:  # SQLite quotes what it complains about, damaged as it is
+        raise InfrastructureError(f"{path}: {_MEANINGS[sqlite3.SQLITE_CORRUPT]} ({error})") from error
     except sqlite3.Error as error:
         meaning = _MEANINGS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
         if meaning is None:

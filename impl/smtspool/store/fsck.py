@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from smtspool.errors import ConfigError, InfrastructureError, MisuseError
 from smtspool.query import Query, Status
 
 from .answers import check_answer
-from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described
+from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described, migrate, migrations
 from .digests import DIGEST_COLUMNS
 from .presence import OWNERS_NAME
 from .rows import Damaged, decoded, digest_of, read_answer
@@ -28,8 +29,21 @@ from .views import Unused, connect_view, unused
 __all__ = ["Fault", "Finding", "check_store"]
 
 
+# Columns for which nothing vouches but their type: a time, an order of work, a count of tries, a message. No
+# answer depends on them. Telemetry is another such thing, and what the service learnt about engines.
+NOT_COVERED = frozenset(
+    {
+        *("queries.priority", "queries.timeout_ms", "queries.created", "queries.token", "queries.attempts"),
+        *("queries.deaths", "queries.failure", "results.completed", "results.limit_ms", "knowledge.value"),
+        *("publications.due", "publications.failures", "publications.failure"),
+        *("submissions.mark", "submissions.submitted"),
+    }
+)
+
 # The errors of SQLite that mean a damaged file or disk.
-_DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR})
+_DAMAGE = frozenset(
+    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_ERROR}
+)
 
 
 class Fault(StrEnum):
@@ -77,16 +91,23 @@ def check_store(directory: Path) -> list[Finding]:
 def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]:
     """The findings, and what the file was if they were read without locks."""
     state = None
+    found: list[Finding] = []
     try:
         with described(path):
             connection, state = connect_view(path)
             with closing(connection):
+                # Damaged text is to be reported, not to end the report.
+                connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
                 connection.execute("BEGIN")
-                return list(_findings(connection, directory)), state
-    except InfrastructureError as error:
-        if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE:
+                found.extend(_findings(connection, directory))
+    except (InfrastructureError, sqlite3.Error) as error:
+        cause = error.__cause__ or error
+        if getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
             raise  # it says nothing about the store that this user may not read it
-        return [Finding(Fault.DATABASE, str(path), str(error))], state
+        found.append(Finding(Fault.DATABASE, str(path), str(error)))
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        found.append(Finding(Fault.DATABASE, str(path), f"a value that cannot be read: {error}"))
+    return found, state
 
 
 def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
@@ -94,6 +115,7 @@ def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Findi
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID or version != len(MIGRATIONS):
         raise ConfigError(f"{directory} holds a store of version {version}, fsck knows {len(MIGRATIONS)}")
+    yield from _schema(connection)
     for (message,) in connection.execute("PRAGMA integrity_check"):
         if message != "ok":
             yield Finding(Fault.DATABASE, INDEX_NAME, message)
@@ -110,6 +132,16 @@ def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Findi
     yield from _owners(connection, directory)
 
 
+def _schema(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Tables, indexes and triggers are those that this version makes."""
+    select = "SELECT name, type, tbl_name, replace(sql, '\"', '') FROM sqlite_schema"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
+        migrate(sound, Path(":memory:"), migrations())
+        expected = set(sound.execute(select))
+    for name, *_ in sorted(expected ^ set(connection.execute(select)), key=repr):
+        yield Finding(Fault.DATABASE, str(name), "is not as this version makes it")
+
+
 def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Each query with its text, its prefix chain, its form and its result."""
     rows = connection.execute(
@@ -117,6 +149,7 @@ def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
         "FROM queries q LEFT JOIN forms f ON f.number = q.form LEFT JOIN texts t ON t.query = q.number "
         "LEFT JOIN results r ON r.query = q.number"
     )
+    chains = {0: b""}
     for _, identity, prefix, depth, state, form, body, status, answer_digest, answer in rows:
         subject = identity.hex()
         if (state == "done") != (answer is not None):
@@ -132,32 +165,36 @@ def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
             continue
         if form is not None and bytes.fromhex(query.form.digest) != form:
             yield Finding(Fault.FORM, subject, "its row names another form than its text has")
-        yield from _prefix(connection, subject, query, prefix, depth)
+        yield from _prefix(connection, chains, subject, query, prefix, depth)
         if answer is not None:
             yield from _result(subject, query, status, answer_digest, answer)
 
 
 def _prefix(
-    connection: sqlite3.Connection, subject: str, query: Query, prefix: int, depth: int
+    connection: sqlite3.Connection,
+    sound: dict[int, bytes],
+    subject: str,
+    query: Query,
+    prefix: int,
+    depth: int,
 ) -> Iterator[Finding]:
-    """Its prefix row and the parent of that, compared with its text."""
-    path = query.levels[:-1]
-    if depth != len(path):
-        yield Finding(Fault.PREFIX, subject, f"its row says depth {depth}, its text {len(path)}")
-    # The key of a level covers the chain below it; the links further down are compared by their depths.
-    keys = [bytes.fromhex(level.key) for level in path]
-    found = connection.execute(
-        "SELECT p.digest, p.depth, up.digest, up.depth FROM prefixes p LEFT JOIN prefixes up "
-        "ON up.number = p.parent WHERE p.number = ?",
-        (prefix,),
-    ).fetchone()
-    expected = (
-        (keys[-1], len(keys), keys[-2] if len(keys) > 1 else b"", len(keys) - 1)
-        if keys
-        else (b"", 0, None, None)
-    )
-    if found != expected:
+    """Its chain of prefix rows, compared with its text down to a row that was found ``sound`` before."""
+    keys = [b"", *(bytes.fromhex(level.key) for level in query.levels[:-1])]
+    if depth != len(keys) - 1:
+        yield Finding(Fault.PREFIX, subject, f"its row says depth {depth}, its text {len(keys) - 1}")
+    chain = {}
+    while prefix not in sound and len(keys) > 1:
+        found = connection.execute(
+            "SELECT digest, depth, parent FROM prefixes WHERE number = ?", (prefix,)
+        ).fetchone()
+        if found is None or found[:2] != (keys[-1], len(keys) - 1):
+            break
+        chain[prefix] = keys.pop()
+        prefix = found[2]
+    if sound.get(prefix) != keys[-1]:
         yield Finding(Fault.PREFIX, subject, "its row names another prefix than its text has")
+    else:
+        sound.update(chain)
 
 
 def _result(subject: str, query: Query, status: str, digest: bytes, body: bytes) -> Iterator[Finding]:
@@ -203,6 +240,35 @@ _CONTRADICTIONS = (
         "its result has no publication",
         "SELECT lower(hex(q.id)) FROM results r JOIN queries q ON q.number = r.query "
         "WHERE r.number NOT IN (SELECT result FROM publications)",
+    ),
+    (
+        Fault.PREFIX,
+        "is not the empty prefix",
+        "SELECT 'prefix 0' WHERE NOT EXISTS (SELECT 1 FROM prefixes "
+        "WHERE number = 0 AND parent IS NULL AND digest = x'' AND depth = 0)",
+    ),
+    (
+        Fault.WITNESS,
+        "its witnesses are not numbered from 0 upwards",
+        "SELECT DISTINCT lower(hex(q.id)) FROM queries q JOIN witnesses w ON w.query = q.number "
+        "GROUP BY w.query HAVING min(w.position) <> 0 OR max(w.position) <> count(*) - 1",
+    ),
+    (
+        Fault.FORM,
+        "takes its answer from a query of another form",
+        "SELECT 'form ' || f.number FROM forms f LEFT JOIN queries q ON q.number = f.source "
+        "WHERE f.source IS NOT NULL AND q.form IS NOT f.number",
+    ),
+    (
+        Fault.FORM,
+        "is in no state that there is",
+        "SELECT 'form ' || number FROM forms WHERE state NOT IN ('open', 'answered', 'quarantined') "
+        "OR status NOT IN ('sat', 'unsat') OR draining NOT IN (0, 1) OR (draining = 1 AND state = 'open')",
+    ),
+    (
+        Fault.OWNER,
+        "its name is not made of its host, boot, process and token",
+        "SELECT name FROM owners WHERE name IS NOT host || ':' || boot || ':' || pid || ':' || token",
     ),
     (
         Fault.PREFIX,
@@ -260,6 +326,11 @@ def _trees(connection: sqlite3.Connection) -> Iterator[Finding]:
             f"WHERE t.key = substr(r.{column}, 1, 8) AND t.number = r.number)"
         ):
             yield Finding(Fault.TREE, digest.hex(), f"row {number} of {table} is not in its tree")
+        for merged, held in connection.execute(
+            f"SELECT merged, (SELECT count(*) FROM {table}_tree) FROM trees WHERE name = '{table}'"
+        ):
+            if merged != held:
+                yield Finding(Fault.TREE, table, f"its tree holds {held} rows, not {merged}")
         for (digest,) in connection.execute(f"SELECT {column} FROM {table} GROUP BY 1 HAVING count(*) > 1"):
             yield Finding(Fault.TREE, digest.hex(), f"has several rows in {table}")
 
