@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from smtspool.errors import InfrastructureError
+from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Query
 from smtspool.solve import (
     Hedge,
@@ -25,6 +25,7 @@ from smtspool.solve import (
 from smtspool.store import Store
 
 from .config import Settings
+from .loops import FINISHED, Health
 from .member import Member
 
 __all__ = ["Fleet", "NoEngineWorks"]
@@ -35,6 +36,10 @@ MIB = 1 << 20
 KNOWLEDGE = "hedging"
 # Longest an engine may take to start and to answer all probes.
 PROBE_SECONDS = 30.0
+# How often a service looks after its engines. One that is out is tried again after 2 s, 4 s ...
+LOOK_SECONDS = 1.0
+# ... and in the end this often.
+AGAIN_MAX_SECONDS = 600.0
 
 
 class NoEngineWorks(InfrastructureError):
@@ -47,7 +52,8 @@ class Fleet:
     Fork servers are programs of their own, started here; close the portfolios before the fleet. Entering it
     waits until every engine has answered its probes, so no query pays for an engine's start; with ``first``,
     only the engine that leads the race for that query, and each other is started when somebody asks it. An
-    engine that does not work is reported and left out; InfrastructureError if none works.
+    engine that does not work is left out until :meth:`look` finds that it does; InfrastructureError if none
+    works.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class Fleet:
         self._clock = clock
         self._resources = ExitStack()
         self._members: dict[str, Member] = {}
+        self._again_at: dict[str, float] = {}  # when an engine that is out is tried again
         # A share of the cores, and two at least: a stalled engine must not be alone with its query.
         self._engines_at_once = max(2, len(os.sched_getaffinity(0)) // settings.jobs)
         self.policy = HedgePolicy(Hedge(settings.hedge))
@@ -76,11 +83,11 @@ class Fleet:
         with ExitStack() as stack:
             for member in members.values():
                 stack.callback(member.close)
-            failed = self._failed(members)
-            self._members = {name: member for name, member in members.items() if name not in failed}
-            if not self._members:
+            self._members = members
+            self._prove(members)
+            if not self.engines:
                 raise NoEngineWorks(f"no engine works: {', '.join(members)}; the lines above say why")
-            if len(self._members) == 1:
+            if len(self.engines) == 1:
                 log.warning(
                     "%s is the only engine: a sat answer needs a second one to confirm it", *self.engines
                 )
@@ -92,25 +99,60 @@ class Fleet:
     ) -> None:
         self._resources.close()
 
-    def _failed(self, members: Mapping[str, Member]) -> set[str]:
-        """Those that turn out not to work: of all, or of those that were to lead, up to one that does."""
+    def _prove(self, members: Mapping[str, Member]) -> None:
+        """Find out which of all work, or which of those that were to lead, up to one that does."""
         plan = None if self._first is None else self.policy.plan(self._first, tuple(members))
         in_turn = plan is not None and plan.delay_s > 0
-        failed: set[str] = set()
         if not in_turn:
             for member in members.values():
                 member.start()  # all of them first: they import their engines at the same time
         for name in members if plan is None else plan.order:
-            if not members[name].works(self._clock() + PROBE_SECONDS):
-                failed.add(name)
-            elif in_turn:
+            if members[name].works(self._clock() + PROBE_SECONDS) and in_turn:
                 break
-        return failed
+
+    def look(self, health: Health) -> float | None:
+        """Report the engines that are out, and try those again that are due: the step of a loop.
+
+        Returns the pause before the next, in seconds; FINISHED after :meth:`give_up`.
+        """
+        try:
+            for name, member in self._members.items():
+                self._look_after(name, member, health)
+        except ClosedError:
+            return FINISHED
+        return LOOK_SECONDS
+
+    def _look_after(self, name: str, member: Member, health: Health) -> None:
+        now = self._clock()
+        if now < self._again_at.get(name, now):
+            return
+        if name in self._again_at:
+            member.works(now + PROBE_SECONDS, again=True)
+        trouble, loop = member.trouble, f"engine {name}"
+        if trouble is None:
+            self._again_at.pop(name, None)
+            health.recovered(loop)
+            return
+        pause = min(AGAIN_MAX_SECONDS, 2.0 ** min(health.failed(loop, InfrastructureError(trouble)), 20))
+        self._again_at[name] = now + pause
+        log.warning("%s: %s (try again in %.0f s)", loop, trouble, pause)
+
+    def give_up(self) -> None:
+        """Try no engine again that is out; a try that is under way ends."""
+        for member in self._members.values():
+            if member.trouble is not None:
+                member.close()
 
     @property
     def engines(self) -> list[str]:
-        """Names of the engines that work, in the order of the settings."""
-        return list(self._members)
+        """Names of the engines that work, as far as is known, in the order of the settings."""
+        return [name for name, member in self._members.items() if member.trouble is None]
+
+    def _takes(self, engine: str, logic: str) -> bool:
+        """One that is out is asked only for what no other takes: that it fails is not the query's fault."""
+        if any(member.takes(logic) for member in self._members.values()):
+            return self._members[engine].takes(logic)
+        return self._members[engine].trouble is not None
 
     def recall(self, store: Store) -> None:
         """Take over what earlier services learnt about this campaign's queries."""
@@ -134,7 +176,7 @@ class Fleet:
         """A portfolio for one worker; the caller closes it."""
         return Portfolio(
             list(self._members.values()),
-            takes=lambda engine, logic: self._members[engine].takes(logic),
+            takes=self._takes,
             rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
             observe=self._observe,

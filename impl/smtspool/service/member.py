@@ -36,29 +36,37 @@ class Member:
             if self._closed:
                 raise ClosedError("the fleet is closed")
             if self._server is None:
-                self._server = ForkServer(self.spec, self._limits)
+                self._server = ForkServer(self.spec, self._limits, clock=self._clock)
             return self._server
 
-    def works(self, deadline: float) -> bool:
-        """Whether it can do anything: found out once, by its probes, and said once if it cannot.
+    def works(self, deadline: float, *, again: bool = False) -> bool:
+        """Whether it can do anything: found out once by its probes, or ``again``, and said once if it cannot.
 
         Raises InfrastructureError if the deadline passes first; then nothing is found out.
         """
         if not self._proving.acquire(timeout=max(0.0, deadline - self._clock())):
             raise self._late()
         try:
-            if self._found is None:
+            if self._found is None or again:
                 found = probe(self.start(), deadline, clock=self._clock)
                 if found.trouble and self._clock() >= deadline:
                     raise self._late()
-                if not found.logics:
+                if not found.logics and not again:
                     log.error("engine %s does not work and is left out: %s", self.spec.name, found.trouble[0])
-                elif found.trouble:
+                elif found.logics and found.trouble:
                     log.info("engine %s: %s", self.spec.name, "; ".join(found.trouble))
                 self._found = found
             return bool(self._found.logics)
         finally:
             self._proving.release()
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it cannot be used, as far as anybody has found out; None if it can."""
+        unusable = None if self._server is None else self._server.unusable
+        if unusable is not None:
+            return unusable.cause
+        return None if self._found is None or self._found.logics else self._found.trouble[0]
 
     def takes(self, logic: str) -> bool:
         """Whether it may be asked; an engine that is not started yet takes everything."""
@@ -67,7 +75,7 @@ class Member:
     def spawn(self, deadline: float) -> Generation:
         """A helper, of an engine that works. Raises InfrastructureError."""
         if not self.works(deadline):
-            raise InfrastructureError(f"engine {self.spec.name} does not work")
+            raise InfrastructureError(f"engine {self.spec.name} does not work: {self.trouble}")
         return self.start().spawn(deadline)
 
     def close(self) -> None:

@@ -8,10 +8,10 @@
         service.join()
 
 Threads, each owning what it opens: ``admission`` (spool to store), ``worker-N`` (claim, race, commit),
-``heartbeat`` (renew leases, release those of dead owners), ``profiling`` (telemetry to domains),
-``publication`` (outbox to files); before all of them ``start``, which opens what they share and closes it
-behind them, and ``plate``, which tells others how this service is. Several services may run on one campaign;
-each is one *owner* to the store.
+``heartbeat`` (renew leases, release those of dead owners), ``engines`` (try those again that are out),
+``profiling`` (telemetry to domains), ``publication`` (outbox to files); before all of them ``start``, which
+opens what they share and closes it behind them, and ``plate``, which tells others how this service is.
+Several services may run on one campaign; each is one *owner* to the store.
 """
 
 from __future__ import annotations
@@ -202,6 +202,7 @@ class Service:
             )
             stack.callback(fleet.remember, store)
             stack.callback(self._join_all)
+            stack.callback(fleet.give_up)
             self._start(owner.name, fleet)
             self._resources = stack.pop_all()
         self._plate.serving = True
@@ -263,6 +264,7 @@ class Service:
         self._others = [
             self._loop("admission", admission.step, admission.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
+            self._loop("engines", lambda: self._look_after(fleet), lambda: None),
             profile,
         ]
         profiling.begin()
@@ -291,6 +293,11 @@ class Service:
     def _stop_for_good(self, error: Exception) -> None:
         self.health.fatal(error)
         self.stop()
+
+    def _look_after(self, fleet: Fleet) -> float | None:
+        pause = fleet.look(self.health)
+        self._plate.engines = fleet.engines
+        return pause
 
     def _join_all(self) -> None:
         self.stop()

@@ -73,7 +73,7 @@ def probe(
                         helpers.callback(generation.retire, "probe over")
                     sat, unsat = _ask(generation, logic, deadline)
                 except EngineUnusable as error:
-                    return Capabilities(server.spec.name, frozenset(), False, (str(error),))
+                    return Capabilities(server.spec.name, frozenset(), False, (error.cause,))
                 except InfrastructureError as error:
                     # A helper that was killed, or could not be had, says nothing about its engine.
                     complaint = str(error)

@@ -27,7 +27,12 @@ _CLOSE_S = 5.0  # bound of close(); SIGKILL to reaped takes 12-25 ms, more for g
 
 
 class EngineUnusable(InfrastructureError):
-    """The engine cannot be started: its fork server ended before it gave a helper. The message says why."""
+    """The engine cannot be started: its fork server ended before it gave a helper. ``cause`` says why."""
+
+    def __init__(self, engine: str, cause: str) -> None:
+        super().__init__(f"engine {engine} {cause}")
+        self.engine = engine
+        self.cause = cause
 
 
 class ForkServer:
@@ -127,7 +132,7 @@ class ForkServer:
             if self._unusable is not None:
                 until, why = self._unusable
                 if self._clock() < until:
-                    raise EngineUnusable(str(why))
+                    raise EngineUnusable(why.engine, why.cause)
             self._process = ServerProcess(self.spec, self.limits, self._clock)
             self._unusable = None
             return self._process
@@ -136,5 +141,5 @@ class ForkServer:
         """What the end of a fork server says about its engine; nothing if it had given helpers."""
         if ended.gave:
             return None
-        why = EngineUnusable(f"engine {self.spec.name} cannot be started: {ended.last_words}")
+        why = EngineUnusable(self.spec.name, f"cannot be started: {ended.last_words}")
         return self._clock() + _AGAIN_S, why

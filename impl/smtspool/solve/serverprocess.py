@@ -221,8 +221,10 @@ class ServerProcess:
                 self._unanswered.append(launch)
                 try:
                     control.send(self._control, Word.SPAWN, fds=(theirs.fileno(), stderr_end))
-                except OSError:
+                except OSError as error:
                     self._unanswered.pop()
+                    if isinstance(error, BrokenPipeError):
+                        self._receive()  # the server is on its way out; what it said last ends with that
                     raise
                 undo.pop_all()
         except OSError as error:
