@@ -32,7 +32,6 @@ def _reply(request: dict, status: str, **members: object) -> bytes:
         "attempt_id": request["attempt_id"],
         "status": status,
         "model": {symbol[0]: "#x2a" for symbol in request["symbols"]} if status == "sat" else None,
-        "core": None,
         "reason": None if status in ("sat", "unsat") else f"scripted {status}",
         "elapsed_ms": 0.1,
         "kept_levels": 0,

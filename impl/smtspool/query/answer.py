@@ -54,7 +54,6 @@ class Answer:
     model: Mapping[str, str] | None = None
     engine: str | None = None
     reason: str | None = None
-    core: tuple[int, ...] | None = None  # indices into (prefix..., target)
     verified_by: str | None = None
     disagreement: bool = False
     reused_from: str | None = None
@@ -71,18 +70,12 @@ class Answer:
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Answer:
-        core = members.get("core")
+        # Answers that version 0.1 stored have a core, which is always null.
+        kept = {name: value for name, value in members.items() if name != "core"}
         attempts = (
             Attempt(**{**attempt, "status": Status(attempt["status"])}) for attempt in members["attempts"]
         )
-        return cls(
-            **{
-                **members,
-                "status": Status(members["status"]),
-                "core": None if core is None else tuple(core),
-                "attempts": tuple(attempts),
-            }
-        )
+        return cls(**{**kept, "status": Status(members["status"]), "attempts": tuple(attempts)})
 
 
 def _members(value: Answer | Attempt) -> dict[str, Any]:

@@ -15,6 +15,7 @@ when the campaign is opened. Nothing inside is ever reached through one.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from pathlib import Path
 from smtspool.errors import MisuseError
 from smtspool.files import Directory, write_durable
 from smtspool.spool import Spool
-from smtspool.store import Store
+from smtspool.store import Result, Store
 
 from .config import FILE_NAME, default_toml, load
 from .intake import Intake
@@ -97,6 +98,23 @@ class Campaign:
         """A ``store`` that is set may be missing: each host makes its own when it serves."""
         ours = self.store.is_dir() or self.store != self.root / "store"
         return ours and self.spool.is_dir()
+
+    def submit(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
+        """Put files, each a name ending in ``.smt2`` or ``.json`` and its content, into the spool, durably.
+
+        Returns the names they got there: a taken one gets a fresh suffix. What is no query is refused later,
+        by the service. Raises MisuseError for a name that no service would look at.
+        """
+        with Spool.open(self.spool) as spool:
+            return spool.submit_many(files)
+
+    def results(self, after: int = 0) -> Iterator[Result]:
+        """The committed answers in the order of completion, behind the one with this ``number``.
+
+        Reads the store and needs no service; it ends with the last answer there is. For one thread.
+        """
+        with Store.view(self.store) as store:
+            yield from store.results(after)
 
     def create_store(self) -> None:
         """Make this host's store, unless it exists."""

@@ -12,10 +12,13 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from smtspool.errors import ConfigError
 from smtspool.solve import parse_engine
+
+if TYPE_CHECKING:
+    from .campaign import Campaign
 
 __all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
 
@@ -142,6 +145,15 @@ class Settings:
         0, "Serve Prometheus metrics on this port of localhost; 0 is off.", low=0, high=65_535
     )
     log_format: str = setting("text", "Log lines on stderr.", choices=("text", "json"))
+
+    @classmethod
+    def load(cls, campaign: Campaign | str | os.PathLike[str] | None = None) -> Settings:
+        """What is in force for a campaign, its object or its folder, or outside of any: the defaults, the
+        campaign's ``smtspool.toml`` and ``SMTSPOOL_*`` in the environment. Raises ConfigError."""
+        if isinstance(campaign, str | os.PathLike):
+            campaign = Path(campaign)
+        settings, _ = load(campaign if campaign is None or isinstance(campaign, Path) else campaign.root)
+        return settings
 
     def __post_init__(self) -> None:
         for name in _SPECS:

@@ -45,15 +45,23 @@ class Solved:
 
 
 def check(
-    text: str, *, timeout_ms: int = 10_000, engines: Sequence[str] = Settings().engines
+    text: str | bytes, *, timeout_ms: int = 10_000, engines: Sequence[str] = Settings().engines
 ) -> list[Answer]:
     """Answers to the ``check-sat`` commands of an SMT-LIB script, in order; every ``sat`` is verified.
 
-    Raises AdmissionError if the script is refused (reason and place in the message).
+    ``text`` is the script, not the name of a file; ``timeout_ms`` is for each query; ``engines`` are names
+    and ``NAME=COMMAND``, as in the settings. Raises AdmissionError if the script is refused (reason and place
+    in the message), ConfigError for engines and limits that are none, InfrastructureError if no engine works.
     """
+    if isinstance(text, str):
+        text = text.encode(errors="surrogatepass")  # refused as any other text that is not UTF-8
+    if not isinstance(text, bytes):
+        raise TypeError(f"the script is a str or bytes, not {type(text).__name__}; a file: path.read_bytes()")
+    if isinstance(engines, str):
+        raise TypeError(f"engines is a sequence of names, as in engines=({engines!r},)")
     settings = Settings(timeout_ms=timeout_ms, engines=tuple(engines))
     answers = []
-    for solved in solve_scripts([("script.smt2", text.encode())], settings):
+    for solved in solve_scripts([("script.smt2", text)], settings):
         if solved.refusal is not None:
             raise solved.refusal
         assert solved.answer is not None

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import resource
 import threading
 import time
@@ -78,16 +79,16 @@ class Service:
 
     def __init__(
         self,
-        campaign: Campaign,
-        settings: Settings,
+        campaign: Campaign | str | os.PathLike[str],
+        settings: Settings | None = None,
         *,
         once: bool = False,
         admits: bool = True,
         creates: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.campaign = campaign
-        self.settings = settings
+        self.campaign = campaign = campaign if isinstance(campaign, Campaign) else Campaign.open(campaign)
+        self.settings = settings = settings or Settings.load(campaign)
         self.health = Health()
         self.desk = Desk()
         self.telemetry = Telemetry()

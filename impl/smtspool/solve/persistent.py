@@ -384,7 +384,6 @@ class PersistentSolver:
             model=None if said is None else said.model,
             engine=self.engine,
             reason=reason,
-            core=None if said is None else said.core,
             elapsed_ms=elapsed_ms,
             attempts=(attempt,),
         )

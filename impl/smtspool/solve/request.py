@@ -59,7 +59,6 @@ class Reply:
     attempt_id: str
     status: Status
     model: Mapping[str, str] | None = None
-    core: tuple[int, ...] | None = None
     reason: str | None = None
     elapsed_ms: float = 0.0
     kept_levels: int = 0
@@ -73,17 +72,14 @@ class Reply:
     @classmethod
     def from_wire(cls, members: Mapping[str, Any]) -> Reply:
         """``KeyError``, ``TypeError``, ``ValueError`` or ``OverflowError`` for anything but a reply."""
-        model, core = members["model"], members["core"]
+        model = members["model"]
         if model is not None:
             model = {name: _typed(str, value) for name, value in _typed(dict, model).items()}
-        if core is not None:
-            core = tuple(_typed(int, index) for index in _typed(list, core))
         reason = members["reason"]
         return cls(
             attempt_id=_typed(str, members["attempt_id"]),
             status=Status(members["status"]),
             model=model,
-            core=core,
             reason=None if reason is None else _typed(str, reason),
             elapsed_ms=float(_typed((int, float), members["elapsed_ms"])),
             kept_levels=_typed(int, members["kept_levels"]),
