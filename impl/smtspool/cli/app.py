@@ -33,6 +33,7 @@ COMMANDS = {
     "retry": ("upkeep", "Put queries that ended undecided back into the queue."),
     "republish": ("upkeep", "Have result files written again."),
     "fsck": ("upkeep", "Verify the store and change nothing."),
+    "salvage": ("care", "Make a new campaign of what a damaged store still holds."),
     "config": ("upkeep", "Print the settings in force and where each came from."),
     "probe": ("cluster", "Try what a shared directory needs, from this host."),
     "qualify": ("cluster", "Prove under mpiexec that locks hold between hosts."),

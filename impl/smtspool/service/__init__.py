@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .oneshot import Solved, check, solve_scripts
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
     from .publisher import export_inputs
+    from .salvage import Rescue, salvage
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
     from .status import Snapshot, screen, snapshot
@@ -25,6 +26,7 @@ __all__ = [
     "Domain",
     "MasteredService",
     "ProfileReport",
+    "Rescue",
     "Service",
     "Settings",
     "Snapshot",
@@ -44,6 +46,7 @@ __all__ = [
     "profile_report",
     "run_demo",
     "run_until_signalled",
+    "salvage",
     "screen",
     "snapshot",
     "solve_scripts",
@@ -64,6 +67,7 @@ __getattr__, __dir__ = exports(
         "oneshot": ("Solved", "check", "solve_scripts"),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
         "publisher": ("export_inputs",),
+        "salvage": ("Rescue", "salvage"),
         "service": ("Service",),
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
         "status": ("Snapshot", "screen", "snapshot"),

@@ -8,6 +8,7 @@ from .owners import Owner
 from .pace import Pace, Rate
 from .presence import Presence, Seen, present
 from .queue import Patience
+from .salvage import Salvaged
 from .store import Store
 from .submissions import Submission, Submissions
 from .values import Counts, Lease, Order, Publication, Result, State
@@ -28,6 +29,7 @@ __all__ = [
     "Publication",
     "Rate",
     "Result",
+    "Salvaged",
     "Seen",
     "State",
     "Store",

@@ -22,7 +22,7 @@ from .leases import Held, read_leases
 from .rows import Damaged
 from .values import Lease, Order, State
 
-__all__ = ["Patience", "claim", "complete", "fail", "refute", "release", "release_owner", "renew"]
+__all__ = ["Patience", "claim", "complete", "fail", "finish", "refute", "release", "release_owner", "renew"]
 
 MAX_OWNER_BYTES = 256
 MAX_LEASE_SECONDS = 7 * 24 * 3600.0
@@ -113,7 +113,7 @@ def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
         for held, error in damaged:
             if _end(db, now, held, State.DONE) is not None:
                 db.bump("damaged")
-                _finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
+                finish(db, now, held.number, Answer(Status.ERROR, reason=str(error)))
 
 
 def _apart(db: Database, numbers: list[int]) -> list[int]:
@@ -330,7 +330,7 @@ def _give_up_if_hopeless(db: Database, now: float, numbers: list[int], patience:
         else:
             continue
         db.bump("parked")
-        _finish(db, now, number, Answer(Status.ERROR, reason=reason))
+        finish(db, now, number, Answer(Status.ERROR, reason=reason))
 
 
 def _end(db: Database, now: float, held: Held | Lease, state: State) -> int | None:
@@ -342,7 +342,8 @@ def _end(db: Database, now: float, held: Held | Lease, state: State) -> int | No
     return int(ended[0][0]) if ended else None
 
 
-def _finish(db: Database, now: float, number: int, answer: Answer) -> None:
+def finish(db: Database, now: float, number: int, answer: Answer) -> None:
+    """End a query with an answer, and draw the consequences for its form; inside a transaction."""
     db.connection.execute("UPDATE queries SET state = 'done' WHERE number = ? AND state <> 'done'", (number,))
     record(db, now, number, answer)
     settle(db, now, _form_of(db, number), number, answer)

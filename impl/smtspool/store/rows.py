@@ -25,6 +25,7 @@ __all__ = [
     "read_form",
     "read_metadata",
     "read_query",
+    "read_witness",
     "read_witnesses",
     "text_body",
     "witness_body",
@@ -82,7 +83,7 @@ def query_of(number: int, columns: Sequence[Any]) -> Query:
     query = decoded(_text(body, number), identity)
     if witness is not None:
         return replace(
-            query, timeout_ms=timeout_ms, priority=priority, witness=_witness(witness, witness_digest)
+            query, timeout_ms=timeout_ms, priority=priority, witness=read_witness(witness, witness_digest)
         )
     if (timeout_ms, priority) != (query.timeout_ms, query.priority):
         return replace(query, timeout_ms=timeout_ms, priority=priority)
@@ -138,10 +139,11 @@ def read_witnesses(db: Database, number: int) -> list[Witness]:
     rows = db.connection.execute(
         "SELECT digest, body FROM witnesses WHERE query = ? ORDER BY position", (number,)
     )
-    return [_witness(body, digest) for digest, body in rows]
+    return [read_witness(body, digest) for digest, body in rows]
 
 
-def _witness(body: bytes, digest: bytes) -> Witness:
+def read_witness(body: bytes, digest: bytes) -> Witness:
+    """Raises Damaged."""
     members = json.loads(_checked(body, digest, "a witness of the query"))
     symbols = tuple((name, offset) for name, offset in members["symbols"])
     return Witness(input=bytes.fromhex(members["input_hex"]), symbols=symbols)

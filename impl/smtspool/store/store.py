@@ -24,6 +24,7 @@ from .pace import Pace, pace
 from .presence import OWNERS_NAME, Presence
 from .queue import Patience
 from .rows import read_answer, read_query, read_witnesses
+from .salvage import Salvaged, salvage
 from .submissions import Submissions, read_submissions
 from .values import Counts, Lease, Order, Publication, Result
 
@@ -318,6 +319,10 @@ class Store:
         return None if row is None else json.loads(row[0])
 
     # Life cycle
+
+    def salvage(self, directory: Path) -> Salvaged:
+        """Save what can be read of the damaged store in ``directory``, which is only read, into this one."""
+        return salvage(Path(directory), self._db)
 
     @staticmethod
     def fsck(directory: Path) -> list[Finding]:

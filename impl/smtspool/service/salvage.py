@@ -1,0 +1,64 @@
+"""A new campaign from what is left of one whose store is damaged; the damaged one is only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from smtspool.errors import AdmissionError, MisuseError
+from smtspool.files import Directory, Unstable, read_stable, write_durable
+from smtspool.query import Limits, parse_file
+from smtspool.spool import Spool, is_published
+from smtspool.store import Salvaged, Store
+
+from .campaign import Campaign
+from .config import FILE_NAME, load
+
+__all__ = ["Rescue", "salvage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """What became of a damaged campaign."""
+
+    saved: Salvaged
+    resubmitted: int  # files
+    lost: tuple[str, ...]  # ids of queries that are neither saved nor in a file
+
+
+def salvage(damaged: Campaign, root: Path) -> Rescue:
+    """Make a campaign at ``root`` of all that can be read of ``damaged``.
+
+    Queries, witnesses, submissions and answers are saved row by row; files of ``accepted/`` with a query that
+    is not saved, and all of ``incoming/``, are submitted again. Raises MisuseError if ``root`` is there
+    already, or if its settings lead to the store that is damaged.
+    """
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+    settings, _ = load(damaged.root)
+    with Directory.open(root.absolute(), create=True) as folder:
+        if not settings.store and (damaged.root / FILE_NAME).is_file():
+            write_durable(folder, FILE_NAME, (damaged.root / FILE_NAME).read_bytes())
+    campaign = Campaign.create(root)
+    if campaign.store == damaged.store:
+        raise MisuseError(f"the settings of {root} lead to the damaged store: unset SMTSPOOL_STORE")
+    with Store.open(campaign.store) as store, Spool.open(campaign.spool) as spool:
+        saved = store.salvage(damaged.store)
+        lost = set(saved.lost)
+        names = spool.submit_many(_rest(damaged, store, lost))
+    return Rescue(saved, len(names), tuple(sorted(lost)))
+
+
+def _rest(damaged: Campaign, store: Store, lost: set[str]) -> Iterator[tuple[str, bytes]]:
+    """The files that have to be admitted again, with their contents; their queries are lost no more."""
+    for folder in ("accepted", "incoming"):
+        with suppress(FileNotFoundError), Directory.open(damaged.spool / folder) as files:
+            for name in sorted(filter(is_published, files.names())):
+                with suppress(Unstable, AdmissionError):  # what cannot be read was never admitted
+                    data, _ = read_stable(files, name, Limits().file)
+                    ids = {query.id for query in parse_file(name, data, Limits())}
+                    if folder == "incoming" or any(store.query(one) is None for one in ids):
+                        lost -= ids
+                        yield name, data

@@ -1,0 +1,187 @@
+"""What can still be read of a damaged store, saved row by row into another one.
+
+The damaged store is only read. A range of rows that cannot be read is halved until the damaged rows are
+alone; those are skipped. What is saved matches the digest it was stored with: nothing else is believed.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.query import Query, Witness, decode
+
+from .answers import check_answer
+from .database import INDEX_NAME, Database
+from .ingest import ingest
+from .queue import finish
+from .rows import read_answer, read_query, read_witness
+from .submissions import COLUMNS, INSERT_SUBMISSION, submission_of
+from .views import connect_view
+
+__all__ = ["Salvaged", "salvage"]
+
+CHUNK = 256
+LONGEST_TIMEOUT_MS = 3_600_000
+# What reading a damaged row may raise: it is skipped.
+_DAMAGED = (InfrastructureError, MisuseError, sqlite3.Error, ValueError, TypeError, KeyError)
+# No row of a query takes fewer bytes of the file: how many there may be when nothing else tells.
+LEAST_ROW_BYTES = 64
+
+
+@dataclass(slots=True)
+class Salvaged:
+    """What came of it."""
+
+    queries: int = 0
+    answers: int = 0
+    # Ids of queries whose row can be read and whose text cannot.
+    lost: set[str] = field(default_factory=set)
+    unreadable: int = 0  # queries of which nothing can be read
+    damage: str | None = None  # why nothing at all could be read
+
+
+def salvage(directory: Path, db: Database) -> Salvaged:
+    """Save queries, witnesses, submissions and answers of the store in ``directory`` into an empty one."""
+    saved = Salvaged()
+    path = directory / INDEX_NAME
+    try:
+        connection, _ = connect_view(path)
+    except (sqlite3.Error, UnicodeDecodeError, InfrastructureError) as error:
+        saved.damage = str(error)
+        return saved
+    with closing(connection):
+        # Whoever writes meanwhile is let be: every range is a view of its own.
+        connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
+        highest = _highest(connection, "SELECT max(number) FROM queries", "SELECT max(query) FROM texts")
+        if highest is None:
+            highest = path.stat().st_size // LEAST_ROW_BYTES
+        ids: dict[int, str] = {}
+        for low in range(1, highest + 1, CHUNK):
+            ids |= _save_queries(connection, low, min(low + CHUNK - 1, highest), db, saved)
+        last = _highest(connection, "SELECT seq FROM sqlite_sequence", "SELECT max(number) FROM results")
+        for low in range(1, (highest if last is None else last) + 1, CHUNK):
+            saved.answers += _save_answers(_rows(connection, _RESULTS, low, low + CHUNK - 1), ids, db)
+    return saved
+
+
+_QUERIES = "SELECT number, id, priority, timeout_ms FROM queries WHERE number BETWEEN ? AND ?"
+_TEXTS = "SELECT query, body FROM texts WHERE query BETWEEN ? AND ?"
+_WITNESSES = "SELECT query, digest, body FROM witnesses WHERE query BETWEEN ? AND ? ORDER BY query, position"
+_SUBMISSIONS = f"SELECT query, mark, {COLUMNS} FROM submissions s WHERE query BETWEEN ? AND ?"
+_RESULTS = "SELECT query, digest, body, completed FROM results WHERE number BETWEEN ? AND ?"
+
+
+def _highest(connection: sqlite3.Connection, *statements: str) -> int | None:
+    """The highest number that any of the statements tells."""
+    found = []
+    for statement in statements:
+        try:
+            (number,) = connection.execute(statement).fetchone() or (None,)
+        except sqlite3.Error:
+            continue
+        if isinstance(number, int):
+            found.append(number)
+    return max(found, default=None)
+
+
+def _rows(connection: sqlite3.Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
+    """The rows whose numbers are in the range, without those that cannot be read."""
+    try:
+        yield from connection.execute(select, (low, high)).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):
+        if low < high:
+            middle = (low + high) // 2
+            yield from _rows(connection, select, low, middle)
+            yield from _rows(connection, select, middle + 1, high)
+
+
+def _save_queries(
+    connection: sqlite3.Connection, low: int, high: int, db: Database, saved: Salvaged
+) -> dict[int, str]:
+    """Save the queries with these numbers; number to id of those that were."""
+    known = {number: more for number, *more in _rows(connection, _QUERIES, low, high)}
+    witnesses: dict[int, list[Witness | None]] = defaultdict(list)
+    for number, digest, body in _rows(connection, _WITNESSES, low, high):
+        with suppress(*_DAMAGED):
+            witnesses[number].append(read_witness(body, digest))
+    found: dict[int, Query] = {}
+    for number, body in _rows(connection, _TEXTS, low, high):
+        with suppress(*_DAMAGED):
+            query = decode(body)  # compares it with its own digest
+            identity, priority, timeout_ms = known.get(number, (None, None, None))
+            if identity is None or identity == bytes.fromhex(query.id):
+                found[number] = _as_it_became(query, priority, timeout_ms)
+    for number, (identity, *_) in known.items():
+        if number not in found and isinstance(identity, bytes):
+            saved.lost.add(identity.hex())
+    saved.unreadable += sum(number not in known and number not in found for number in range(low, high + 1))
+    asked = [
+        replace(query, witness=witness)
+        for number, query in found.items()
+        for witness in witnesses.get(number) or [None]
+    ]
+    saved.queries += sum(ingest(db, asked))
+    ids = {number: query.id for number, query in found.items()}
+    _save_submissions(_rows(connection, _SUBMISSIONS, low, high), ids, db)
+    return ids
+
+
+def _as_it_became(query: Query, priority: object, timeout_ms: object) -> Query:
+    """With the priority and the limit of its row, if they are what such a thing can be."""
+    if isinstance(priority, float) and math.isfinite(priority):
+        query = replace(query, priority=max(query.priority, priority))
+    if isinstance(timeout_ms, int) and query.timeout_ms < timeout_ms <= LONGEST_TIMEOUT_MS:
+        query = replace(query, timeout_ms=timeout_ms)
+    return query
+
+
+def _save_submissions(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], db: Database) -> None:
+    with db.write():
+        db.queries.refresh()
+        for old, mark, *columns in rows:
+            number = db.queries.find(bytes.fromhex(ids[old])) if old in ids else None
+            if number is None:
+                continue
+            with suppress(*_DAMAGED):
+                submission_of(columns)
+                position, file, metadata, submitted, digest = columns
+                db.connection.execute(
+                    INSERT_SUBMISSION, (number, mark, position, file, metadata, submitted, digest)
+                )
+                db.connection.execute(
+                    "UPDATE queries SET submissions = (SELECT count(*) FROM submissions WHERE query = ?1) "
+                    "WHERE number = ?1",
+                    (number,),
+                )
+
+
+def _save_answers(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], db: Database) -> int:
+    """Commit the answers of saved queries, as when they were first; returns how many."""
+    count = 0
+    with db.write() as now:
+        db.queries.refresh()
+        for old, digest, body, completed in rows:
+            number = db.queries.find(bytes.fromhex(ids[old])) if old in ids else None
+            if number is None or _answered(db, number):
+                continue
+            with suppress(*_DAMAGED):
+                answer = read_answer(body, digest)
+                check_answer(read_query(db, number), answer)
+                when = completed if isinstance(completed, float) and 0 < completed <= now else now
+                finish(db, when, number, answer)
+                count += 1
+    return count
+
+
+def _answered(db: Database, number: int) -> bool:
+    select = "SELECT 1 FROM results WHERE query = ?"
+    return db.connection.execute(select, (number,)).fetchone() is not None
