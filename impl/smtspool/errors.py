@@ -39,7 +39,7 @@ class Reason(StrEnum):
     LOGIC = "logic"  # a logic that no bundled engine supports
     SYMBOL = "symbol"  # a symbol that is undeclared, declared twice, or reserved
     EMPTY = "empty"  # nothing is asked: no assertion or no check-sat
-    SUFFIX = "suffix"  # neither *.json nor *.smt2
+    SUFFIX = "suffix"  # neither *.json nor *.smt2, compressed or not
     UNREADABLE = "unreadable"  # the service has no permission to read this file
     INTERNAL = "internal"  # the decoder failed on it in an unforeseen way: a defect worth reporting
 

@@ -92,13 +92,15 @@ def test_bad_input_is_exit_2_and_the_others_are_answered(place: Place) -> None:
     assert refused["refused"]["reason"] == "command"
 
 
-@pytest.mark.parametrize("name", ["absent.smt2", "folder.smt2"])
-def test_what_cannot_be_read_is_exit_2_and_the_others_are_answered(place: Place, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"), [("absent.smt2", "cannot be read"), ("folder.smt2", "a folder in which nothing")]
+)
+def test_what_cannot_be_read_is_exit_2_and_the_others_are_answered(place: Place, name: str, why: str) -> None:
     (place.folder / "folder.smt2").mkdir()
     place.file("good.smt2", equation(1))
     done = place.run("solve", name, "good.smt2", code=2)
     assert done.stdout == "good.smt2: sat\n"
-    assert f"smtspool: {name}: cannot be read" in done.stderr
+    assert f"smtspool: {name}: {why}" in done.stderr
 
 
 def test_a_file_over_the_limit_is_refused_unread(place: Place) -> None:

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from smtspool import __version__
 from smtspool.errors import MisuseError
 
-__all__ = ["COMMANDS", "Dir", "Engines", "Exit", "Files", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
+__all__ = ["COMMANDS", "Dir", "Engines", "Exit", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
 
 # The module of each command and its line in --help, in the order of --help.
 COMMANDS = {
@@ -87,7 +87,6 @@ app = typer.Typer(
 )
 
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Campaign folder, made by: smtspool init DIR")]
-Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="*.smt2, or *.json envelopes")]
 Json = Annotated[bool, typer.Option("--json", help="JSON for machines, one document per line.")]
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Queries solved at the same time.")]
 Engines = Annotated[

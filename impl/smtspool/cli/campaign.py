@@ -13,7 +13,8 @@ from smtspool.errors import AdmissionError, MisuseError
 from smtspool.query import Limits, parse_file
 from smtspool.spool import Spool
 
-from .app import Dir, Exit, Files, Json, app
+from .app import Dir, Exit, Json, app
+from .inputs import FilesFrom, Inputs, expand, read
 
 
 @app.command(epilog="Example: smtspool init campaign && smtspool submit campaign *.smt2")
@@ -32,7 +33,8 @@ def init(directory: Dir) -> None:
 )
 def submit(
     directory: Dir,
-    files: Files,
+    files: Inputs = None,
+    files_from: FilesFrom = None,
     check: Annotated[
         bool,
         typer.Option("--check/--no-check", help="Read each file first: print ids, or why it is refused."),
@@ -45,25 +47,29 @@ def submit(
     published; the others are, and the exit code is 2. With --no-check such a file shows up in rejected/.
     """
     campaign = service.Campaign.open(directory)
-    missing = [str(path) for path in files if not path.is_file()]
+    paths = expand(files, files_from)
+    missing = [str(path) for path in paths if str(path) != "-" and not path.exists()]
     if missing:  # before the first is published: a command with a mistyped name can be given again
         raise MisuseError(f"nothing is submitted, no such file: {', '.join(missing)}")
-    large = [str(path) for path in files if path.stat().st_size > Limits().file]
+    large = [str(path) for path in paths if path.is_file() and path.stat().st_size > Limits().file]
     if large:
         raise MisuseError(f"nothing is submitted, too large: {', '.join(large)}")
     taken: list[tuple[Path, list[str]]] = []
     refused: list[tuple[Path, AdmissionError]] = []
 
     def contents() -> Iterator[tuple[str, bytes]]:
-        for path in printing.progress(files, "submitting"):
-            data = path.read_bytes()
+        for path in printing.progress(paths, "submitting"):
+            given, data = read(path)
+            name = Path(given).name
             try:
-                ids = [query.id for query in parse_file(path.name, data)] if check else []
+                if isinstance(data, AdmissionError):
+                    raise data
+                ids = [query.id for query in parse_file(name, data)] if check else []
             except AdmissionError as refusal:
                 refused.append((path, refusal))
                 continue
             taken.append((path, ids))
-            yield path.name, data
+            yield name, data
 
     with Spool.open(campaign.spool) as spool:
         names = spool.submit_many(contents())

@@ -11,12 +11,12 @@ from smtspool.lazily import exports
 if TYPE_CHECKING:
     from .answer import Answer, Attempt, Status
     from .codec import decode, decode_form, decode_metadata, encode
-    from .envelope import parse_envelope, parse_file, to_envelope
+    from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
     from .extension import canonical_term, extended
     from .limits import Limits
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
-    from .submission import QueryFile, file_mark, file_patterns
+    from .submission import QueryFile, file_mark, file_patterns, split_suffix
     from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
@@ -42,11 +42,14 @@ __all__ = [
     "extended",
     "file_mark",
     "file_patterns",
+    "known_suffix",
     "parse_envelope",
     "parse_file",
     "parse_smt2",
     "rename_model",
     "script",
+    "split_suffix",
+    "suffix_for",
     "to_envelope",
 ]
 
@@ -55,12 +58,12 @@ __getattr__, __dir__ = exports(
     {
         "answer": ("Answer", "Attempt", "Status"),
         "codec": ("decode", "decode_form", "decode_metadata", "encode"),
-        "envelope": ("parse_envelope", "parse_file", "to_envelope"),
+        "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),
         "extension": ("canonical_term", "extended"),
         "limits": ("Limits",),
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
-        "submission": ("QueryFile", "file_mark", "file_patterns"),
+        "submission": ("QueryFile", "file_mark", "file_patterns", "split_suffix"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },
 )

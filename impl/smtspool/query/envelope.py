@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import PurePath
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query import symcc
 from smtspool.query.assembler import Assembler
+from smtspool.query.compression import MAGIC, UNPACKERS
 from smtspool.query.jsonplaces import locate_member
 from smtspool.query.lexer import split, tokenize
 from smtspool.query.limits import DEFAULT, Limits
@@ -27,31 +31,40 @@ from smtspool.query.smtlib import parse_smt2
 from smtspool.query.strictjson import load_object
 from smtspool.query.value import Query, Witness
 
-__all__ = ["SCHEMA", "parse_envelope", "parse_file", "to_envelope"]
+__all__ = ["SCHEMA", "known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"]
 
 SCHEMA = "smtspool-query-v1"
 _MEMBERS = frozenset(
     {"schema", "logic", "declarations", "prefix", "target", "witness", "metadata", "timeout_ms", "priority"}
 )
+_SUFFIXES = tuple(f"{kind}{packed}" for kind in (".smt2", ".json") for packed in ("", *UNPACKERS))
+_BEGINNING = 4096  # bytes
 _BYTE_SORT = "(_ BitVec 8)"
 
 
 def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Query, ...]:
-    """The queries of one spool file: ``*.smt2`` holds a script, ``*.json`` one envelope.
+    """The queries of one spool file: ``*.smt2`` holds scripts, ``*.json`` one envelope, as they are or
+    compressed (``*.smt2.gz``, ``*.json.xz``). A byte order mark is skipped.
 
     Whatever ``data`` is, the only exception is ``AdmissionError``.
     """
     limits = limits or DEFAULT
     limits.hold("file", len(data))
-    if not name.endswith((".smt2", ".json")):
-        raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither in .smt2 nor in .json")
+    if not known_suffix(name):
+        wanted = "in .smt2 nor in .json, with .gz or .xz behind it or without"
+        raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither {wanted}")
+    for suffix, unpack in UNPACKERS.items():
+        if name.endswith(suffix):
+            data = unpack(data, limits.file + 1)
+            limits.hold("file", len(data))
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         content = data.decode()
     except UnicodeDecodeError as error:
         readable = data[: error.start].decode()
         message = f"not UTF-8: {error.reason} at byte {error.start}"
         raise AdmissionError(Reason.ENCODING, message, place=place_at(readable, len(readable))) from None
-    if name.endswith(".smt2"):
+    if ".smt2" in PurePath(name).suffixes[-2:]:
         return parse_smt2(content, limits)
     document = load_object(content, limits)
     try:
@@ -59,6 +72,20 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
     except AdmissionError as error:
         locate_member(error, content)
         raise
+
+
+def known_suffix(name: str) -> bool:
+    """Whether :func:`parse_file` reads files of such a name."""
+    return name.endswith(_SUFFIXES)
+
+
+def suffix_for(data: bytes) -> str:
+    """The suffix that the name of a file with this content should have, by the way it begins."""
+    packed = next((suffix for suffix, magic in MAGIC.items() if data.startswith(magic)), "")
+    with suppress(AdmissionError):  # of a damaged file: parse_file will say so
+        data = UNPACKERS[packed](data, _BEGINNING) if packed else data
+    envelope = data[:_BEGINNING].removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"{")
+    return (".json" if envelope else ".smt2") + packed
 
 
 def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) -> Query:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 
+from smtspool.query.compression import UNPACKERS
 from smtspool.query.value import Query
 
-__all__ = ["QueryFile", "file_mark", "file_patterns"]
+__all__ = ["QueryFile", "file_mark", "file_patterns", "split_suffix"]
 
 _LATEST = (1 << 64) - 1
 
@@ -40,7 +41,16 @@ def file_mark(name: str, inode: int, mtime_ns: int) -> bytes:
 def file_patterns(name: str) -> tuple[str, str]:
     """Shell patterns of the names that a file can have in a spool: its own, and, if that was taken when it
     was submitted, one with a suffix of eight hexadecimal digits. ``name`` may be a pattern itself."""
+    stem, suffix = split_suffix(name)
+    return name, f"{stem}~{'[0-9a-f]' * 8}{suffix}"
+
+
+def split_suffix(name: str) -> tuple[str, str]:
+    """``name`` before and from its suffix on, which says how it is read: ``.smt2``, ``.smt2.gz``."""
     stem, dot, suffix = name.rpartition(".")
     if not stem:
-        stem, dot, suffix = name, "", ""
-    return name, f"{stem}~{'[0-9a-f]' * 8}{dot}{suffix}"
+        return name, ""
+    inner, inner_dot, kind = stem.rpartition(".")
+    if inner and dot + suffix in UNPACKERS:
+        return inner, f"{inner_dot}{kind}{dot}{suffix}"
+    return stem, dot + suffix

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
+from smtspool.query import split_suffix
+
 __all__ = ["ERROR", "free_names", "is_published", "may_submit", "quarantine_names"]
 
 ERROR = ".error"
@@ -26,11 +28,11 @@ def may_submit(name: str, limit: int) -> bool:
 def free_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
     """``name`` itself, then for when it is taken ``stem~token.suffix``, cut to ``limit()`` bytes."""
     yield name
-    stem, dot, suffix = name.rpartition(".")
-    if not stem or len(suffix) > _LONGEST_SUFFIX:
-        stem, dot, suffix = name, "", ""
+    stem, suffix = split_suffix(name)
+    if len(suffix) > _LONGEST_SUFFIX:
+        stem, suffix = name, ""
     for _ in range(_TRIES):
-        tail = os.fsencode(f"~{os.urandom(4).hex()}{dot}{suffix}")
+        tail = os.fsencode(f"~{os.urandom(4).hex()}{suffix}")
         yield os.fsdecode(os.fsencode(stem)[: limit() - len(tail)] + tail)
 
 

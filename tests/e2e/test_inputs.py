@@ -1,0 +1,111 @@
+"""What ``solve`` and ``submit`` take: folders, compressed files, pipes, standard input, lists of names."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.campaign import COMMAND, Place
+from tests.service.support import PATIENCE_S, equation
+
+
+@pytest.fixture
+def folder(place: Place) -> Path:
+    """Four queries at several depths, and what is none."""
+    folder = place.folder / "queries"
+    (folder / "deep" / "er").mkdir(parents=True)
+    (folder / ".hidden").mkdir()
+    (folder / "b.smt2").write_text(equation(2))
+    (folder / "a.smt2.gz").write_bytes(gzip.compress(equation(1).encode()))
+    (folder / "deep" / "c.smt2.xz").write_bytes(lzma.compress(equation(3, against=4).encode()))
+    (folder / "deep" / "er" / "b.smt2").write_text(equation(4))
+    for stranger in ("README.md", ".hidden/x.smt2", ".y.smt2", "deep/z.smt2.tmp"):
+        (folder / stranger).write_text("no query")
+    return folder
+
+
+def fed(place: Place, data: bytes, *words: str, code: int = 0) -> subprocess.CompletedProcess[bytes]:
+    """Run the command with ``data`` on its standard input."""
+    done = subprocess.run(
+        [COMMAND, *words],
+        input=data,
+        cwd=place.folder,
+        env=place.environment(),
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done
+
+
+ANSWERS = """\
+queries/a.smt2.gz: sat
+queries/b.smt2: sat
+queries/deep/c.smt2.xz: unsat
+queries/deep/er/b.smt2: sat
+"""
+
+
+def test_a_folder_is_all_queries_in_it_in_order(place: Place, folder: Path) -> None:
+    assert place.run("solve", "queries").stdout == ANSWERS
+
+
+def test_a_folder_without_queries_is_refused_and_the_others_are_answered(place: Place, folder: Path) -> None:
+    (place.folder / "empty").mkdir()
+    done = place.run("solve", "empty", "queries", code=2)
+    assert done.stdout == ANSWERS
+    assert done.stderr == "smtspool: empty: a folder in which nothing ends in .smt2 or .json\n"
+
+
+def test_nothing_to_read_is_misuse(place: Place) -> None:
+    assert "nothing to read" in place.run("solve", code=2).stderr
+    assert "nothing to read" in fed(place, b"\n", "solve", "--files-from", "-", code=2).stderr.decode()
+
+
+@pytest.mark.parametrize("end", ["\n", "\0"])
+def test_names_may_come_in_a_list(place: Place, folder: Path, end: str) -> None:
+    names = "".join(f"queries/{name}{end}" for name in ("a.smt2.gz", "b.smt2", "deep"))
+    assert fed(place, names.encode(), "solve", "--files-from", "-").stdout.decode() == ANSWERS
+    place.file("list", names)
+    assert place.run("solve", "--files-from", "list").stdout == ANSWERS
+
+
+def test_standard_input_is_one_thing(place: Place) -> None:
+    assert "not both" in place.run("solve", "-", "--files-from", "-", code=2).stderr
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, lzma.compress])
+def test_standard_input_tells_what_it_is(place: Place, pack: type[bytes]) -> None:
+    assert fed(place, pack(b"\xef\xbb\xbf" + equation(1).encode()), "solve", "-").stdout == b"sat\n"
+
+
+def test_a_pipe_is_read_to_its_end(place: Place) -> None:
+    os.mkfifo(place.folder / "pipe")
+    place.run("init", "campaign")
+    for words in (("solve", "pipe"), ("submit", "campaign", "pipe")):
+        writer = threading.Thread(target=(place.folder / "pipe").write_text, args=(equation(1),))
+        writer.start()
+        done = place.run(*words)
+        writer.join()
+        assert done.stdout.startswith(("sat\n", "pipe\t"))
+    assert [path.name for path in (place.root / "spool" / "incoming").iterdir()] == ["pipe.smt2"]
+
+
+def test_a_folder_is_submitted_and_solved_as_it_is(place: Place, folder: Path) -> None:
+    place.run("init", "campaign")
+    lines = place.run("submit", "campaign", "queries", "queries/a.smt2.gz").stdout.splitlines()
+    assert lines[-1] == "5 submitted"
+    place.run("serve", "--once", "campaign")
+    accepted = sorted(path.name for path in (place.root / "spool" / "accepted").iterdir())
+    assert len(accepted) == 5
+    assert sum(name.endswith(".smt2.gz") for name in accepted) == 2
+    assert not any((place.root / "spool" / "rejected").iterdir())
+    answers = place.documents("results", "campaign", "--json")
+    assert sorted(answer["status"] for answer in answers) == ["sat", "sat", "sat", "unsat"]
