@@ -37,6 +37,7 @@ class Reason(StrEnum):
     SYNTAX = "syntax"  # not SMT-LIB 2
     COMMAND = "command"  # an SMT-LIB command or option that a producer may not use
     LOGIC = "logic"  # a logic that no bundled engine supports
+    SORT = "sort"  # an operator or function applied to what it does not take
     SYMBOL = "symbol"  # a symbol that is undeclared, declared twice, or reserved
     EMPTY = "empty"  # nothing is asked: no assertion or no check-sat
     SUFFIX = "suffix"  # neither *.json nor *.smt2, compressed or not

@@ -24,6 +24,7 @@ def ask_z3(text: str) -> str:
 def ask_cvc5(text: str) -> str:
     manager = cvc5.TermManager()
     solver, symbols = cvc5.Solver(manager), cvc5.SymbolManager(manager)
+    solver.setOption("arrays-exp", "true")
     parser = cvc5.InputParser(solver, symbols)
     parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, text, "query")
     said = ""

@@ -67,7 +67,7 @@ def test_a_quarter_of_a_million_nodes_are_read() -> None:
     assert parsed(wide(250_000)).target.count("p") == 125_000
 
 
-@pytest.mark.parametrize("shape", [lets, terms, wide])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_memory_is_a_small_multiple_of_the_text(shape: Shape) -> None:
     text = shape(12_000)
     parsed(shape(10))
@@ -77,7 +77,7 @@ def test_memory_is_a_small_multiple_of_the_text(shape: Shape) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 35 * len(text)
+    assert peak < 40 * len(text)
 
 
 def test_scopes_opened_at_once_cost_as_one() -> None:

@@ -117,8 +117,9 @@ def test_the_sort_an_abbreviation_stands_for() -> None:
 
 
 def test_abbreviations_in_terms_are_counted_before_they_are_written() -> None:
-    script = f"(define-sort S () (_ BitVec 8))(assert (and {'S ' * 5})){CHECK}"
-    written = 5 * len("(_ BitVec 8)")
+    array = "((as const (Array S S)) #x00)"
+    script = f"(define-sort S () (_ BitVec 8))(assert (= {array} {array})){CHECK}"
+    written = 4 * len("(_ BitVec 8)")
     assert accepted(lambda: parse_smt2(script, Limits(expansion=written)))
     assert not accepted(lambda: parse_smt2(script, Limits(expansion=written - 1)))
 
@@ -147,11 +148,20 @@ def test_indices_and_literals_are_widths_too() -> None:
     for bits, term in [
         (16, "#xabcd"),
         (16, "#b" + "0" * 16),
-        (16, "((_ zero_extend 16) #b1)"),
+        (16, "((_ zero_extend 15) #b1)"),
+        (16, "(concat #xab #xcd)"),
         (16, "(_ bv1 16)"),
     ]:
         assert accepted(lambda term=term: parse_smt2(f"(assert (= {term} {term})){CHECK}", limits)), bits
-    for term in ("#xabcde", "#b" + "0" * 17, "((_ zero_extend 17) #b1)", "(_ bv1 17)", "(_ bv1 9999999999)"):
+    for term in (
+        "#xabcde",
+        "#b" + "0" * 17,
+        "((_ zero_extend 17) #b1)",
+        "((_ zero_extend 16) #b1)",
+        "(concat #xab #xcd #b1)",
+        "(_ bv1 17)",
+        "(_ bv1 9999999999)",
+    ):
         assert not accepted(lambda term=term: parse_smt2(f"(assert (= {term} {term})){CHECK}", limits))
 
 

@@ -117,14 +117,9 @@ def test_a_query_from_elsewhere_is_not(bench: Bench, origin: dict[str, object]) 
 
 
 def test_an_operand_that_is_no_term_is_not_probed(bench: Bench) -> None:
-    for operand in ("y", "(exit)", "x x", ""):
+    for operand in ("y", "(exit)", "x x", "", "(concat x x)", "(= x x)"):
         assert bench.end(below(4, operand=operand)) is None
     assert bench.prober.take() == []
-
-
-def test_an_operand_of_another_sort_is_an_unknown_probe(bench: Bench) -> None:
-    assert bench.end(below(4, operand="(concat x x)")) is ProbeEnd.UNKNOWN
-    assert bench.rows() == [[7, 8, [3, 5], 1, 0, 1, 0, 0, 0, 0, 1]]
 
 
 def test_nothing_served_is_nothing_probed(bench: Bench) -> None:

@@ -142,11 +142,9 @@ def test_no_model_in_the_domain_says_nothing(real: Portfolio) -> None:
     assert answer.attempts[0].prefix_hit == len(BELOW_TEN.levels)  # what the probe left on the stack
 
 
-def test_a_term_of_another_sort_is_the_probes_trouble_alone(real: Portfolio) -> None:
-    for _ in range(3):
-        probe = real.probe(BELOW_TEN, limited("x", 32, 7), timeout_s=10)
-        assert (probe.end, probe.answer) == (ProbeEnd.UNKNOWN, None)
-        assert real.solve(BELOW_TEN, timeout_s=10).status is Status.SAT
+def test_a_term_of_another_sort_is_refused() -> None:
+    with pytest.raises(AdmissionError, match="one sort"):
+        restrict(BELOW_TEN, "x", 32, (7,))
 
 
 def test_a_probe_of_a_hard_query_keeps_to_its_budget(real: Portfolio) -> None:

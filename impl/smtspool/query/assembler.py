@@ -16,9 +16,10 @@ from smtspool.query.identity import (
     form_of,
     form_piece,
 )
-from smtspool.query.lexer import items, nesting, one_term, spell, tokenize
+from smtspool.query.lexer import items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.memory import Checked, Node, memory_of
+from smtspool.query.operators import BOOL
 from smtspool.query.sorts import Sort, Sorts, value_bits
 from smtspool.query.terms import Vocabulary, without_annotations
 from smtspool.query.theory import DECLARATIONS
@@ -26,21 +27,22 @@ from smtspool.query.value import Query, Symbol, Witness
 
 __all__ = ["Assembler"]
 
-_TRUE = Term("true", ("true",), ())
+_TRUE = Term("true", ("true",), (), BOOL)
 
 
 class Assembler:
     """The assertion stack of one script or envelope.
 
-    Commands are given as their tokens with the depth after each token, outer parentheses included.
+    Commands are given as their tokens with the depth after each token, outer parentheses included; terms as
+    their tokens alone.
     Every method raises ``AdmissionError`` for what a producer got wrong.
     """
 
     def __init__(self, logic: str, limits: Limits) -> None:
         self._logic = logic
         self._limits = limits
-        self._vocabulary = Vocabulary(logic, limits)
         self._sorts = Sorts(logic, limits)
+        self._vocabulary = Vocabulary(logic, limits, self._sorts)
         self._memory = memory_of(logic, limits)
         self._declared: dict[str, Declaration] = {}
         self._numbers: dict[str, str] = {}  # of the names in the assertions on the stack
@@ -63,7 +65,7 @@ class Assembler:
     def declare(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
         """One command of the ``declare-`` or ``define-`` kind."""
         if len(tokens) < 4:
-            raise AdmissionError(Reason.SYNTAX, f"{tokens[1]} is incomplete")
+            raise AdmissionError(Reason.SYNTAX, f"{tokens[1]} is incomplete", at=tokens[1])
         name = self._vocabulary.name(tokens[2])
         self._check_free(name)
         command = tokens[1]
@@ -100,26 +102,26 @@ class Assembler:
         """What ``name`` is declared or defined as in the scopes now open."""
         return self._declared.get(name)
 
-    def assert_(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
-        """Push the one term that ``tokens`` must be."""
-        if not one_term(tokens, levels, 0, len(tokens)):
-            raise AdmissionError(Reason.SYNTAX, "an assertion is one term")
-        self._push_assertion(self._term(tokens, levels))
+    def assert_(self, tokens: Sequence[str]) -> None:
+        """Push the one term that ``tokens``, of which the parentheses match, must be."""
+        self._push_assertion(self._term(tokens))
 
     def assert_text(self, source: str, tokens: Sequence[str] | None = None) -> None:
         """Push the one term that ``source`` must be; ``tokens`` as in :meth:`declare_text`."""
+        self._push_assertion(self.term_text(source, tokens))
+
+    def term_text(self, source: str, tokens: Sequence[str] | None = None) -> Term:
+        """The one term, of any sort, that ``source`` must be; ``tokens`` as in :meth:`declare_text`."""
         if tokens is not None:
-            tokens, levels = self._one_term(source, tokens)
-            self._push_assertion(self._term(tokens, levels))
-            return
+            return self._term(self._one_term(source, tokens)[0])
         known = self._memory.terms.get(source)
         if known is None or self._sorts.aliases or not self._vocabulary.covers(known.required):
-            found, levels = self._one_term(source)
-            term = self._term(tuple(map(intern, found)), levels)
+            found, _ = self._one_term(source)
+            term = self._term(tuple(map(intern, found)))
             known = Checked(term, self._vocabulary.visible(term.names))
             if not self._sorts.aliases:
                 self._memory.terms.put(source, known, len(source))
-        self._push_assertion(known.term)
+        return known.term
 
     def push(self, count: int) -> None:
         """Open ``count`` scopes."""
@@ -149,11 +151,9 @@ class Assembler:
         self._marks.clear()
         self._cut(0, 0, 0)
 
-    def value(self, tokens: Sequence[str], levels: Sequence[int]) -> str:
+    def value(self, tokens: Sequence[str]) -> str:
         """The text of the one term that ``tokens`` must be, over the declarations now in scope."""
-        if not one_term(tokens, levels, 0, len(tokens)):
-            raise AdmissionError(Reason.SYNTAX, "a value is of one term")
-        text = self._term(tokens, levels).text
+        text = self._term(tokens).text
         self._write(text)
         return text
 
@@ -208,7 +208,7 @@ class Assembler:
 
     def _check_free(self, name: str) -> None:
         if name in self._declared or name in self._sorts.aliases:
-            raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice")
+            raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is declared twice", at=name)
         if len(self._declared) >= self._limits.declarations:
             self._limits.hold("declarations", len(self._declared) + 1)
 
@@ -222,13 +222,14 @@ class Assembler:
             raise AdmissionError(Reason.SYNTAX, f"{source[:64]!r} is not exactly one term")
         return tokens, levels
 
-    def _term(self, tokens: Sequence[str], levels: Sequence[int], parameters: Sequence[str] = ()) -> Term:
-        if self._sorts.aliases:
-            tokens = self._sorts.expand(tokens)
-            levels = nesting(tokens)
-        return self._vocabulary.term(tokens, levels, parameters)
+    def _term(self, tokens: Sequence[str], parameters: Mapping[str, str] | None = None) -> Term:
+        return self._vocabulary.term(self._sorts.expand(tokens), parameters)
 
     def _push_assertion(self, term: Term) -> None:
+        if term.sort != BOOL:
+            raise AdmissionError(
+                Reason.SORT, f"an assertion is a Bool, not {term.sort[:64]}", at=term.tokens[0]
+            )
         if len(self._assertions) >= self._limits.assertions:
             self._limits.hold("assertions", len(self._assertions) + 1)
         self._write(term.text)
@@ -299,7 +300,7 @@ class Assembler:
         self._write(text)
         name = names[0]
         self._declared[name] = Declaration(len(self._declared), text, tokens, names, symbol, defined)
-        self._vocabulary.add(name)
+        self._vocabulary.add(name, symbol)
 
     def _declare_sort(self, name: str, tokens: Sequence[str]) -> None:
         self._require_functions(name)
@@ -312,9 +313,13 @@ class Assembler:
         if command == "define-const":
             parts.insert(0, (3, 3))
         elif not parts or tokens[3] != "(":
-            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} has no list of parameters")
+            raise AdmissionError(
+                Reason.SYNTAX, f"{command} {name[:64]} has no list of parameters", at=tokens[2]
+            )
         if len(parts) != (3 if command in ("define-fun", "define-const") else 2):
-            raise AdmissionError(Reason.SYNTAX, f"{command} {name[:64]} has too many or too few parts")
+            raise AdmissionError(
+                Reason.SYNTAX, f"{command} {name[:64]} has too many or too few parts", at=tokens[2]
+            )
         (start, end), *rest = parts
         parameters = items(tokens, levels, start + 1, end - 1)
         if command == "define-sort":
@@ -322,7 +327,7 @@ class Assembler:
         elif command == "declare-fun":
             self._declare_function(name, [tokens[a:b] for a, b in parameters], tokens[slice(*rest[0])])
         else:
-            self._define_function(name, tokens, levels, parameters, rest[0], rest[1])
+            self._define_function(name, tokens, parameters, rest[0], rest[1])
 
     def _declare_constant(self, name: str, value: Sequence[str]) -> None:
         sort = self._sorts.resolve(value)
@@ -343,39 +348,49 @@ class Assembler:
 
     def _require_functions(self, name: str) -> None:
         if "UF" not in self._logic:
-            raise AdmissionError(Reason.LOGIC, f"{self._logic} has no free functions or sorts: {name[:64]}")
+            raise AdmissionError(
+                Reason.LOGIC, f"{self._logic} has no free functions or sorts: {name[:64]}", at=name
+            )
 
     def _define_sort(
         self, name: str, tokens: Sequence[str], parameters: Sequence[tuple[int, int]], body: tuple[int, int]
     ) -> None:
         if parameters:
-            raise AdmissionError(Reason.SYNTAX, "define-sort with parameters is not supported")
+            raise AdmissionError(Reason.SYNTAX, "define-sort with parameters is not supported", at=name)
         self._sorts.alias(name, tokens[slice(*body)])
 
     def _define_function(
         self,
         name: str,
         tokens: Sequence[str],
-        levels: Sequence[int],
         parameters: Sequence[tuple[int, int]],
         sort: tuple[int, int],
         body: tuple[int, int],
     ) -> None:
         head = ["(", "define-fun", name, "("]
-        names: list[str] = []
-        sorts: list[Sort] = []
+        given: dict[str, Sort] = {}
         for start, end in parameters:
             if end - start < 4 or tokens[start] != "(":
-                raise AdmissionError(Reason.SYNTAX, f"a parameter of {name[:64]} is not (name sort)")
-            names.append(self._vocabulary.name(tokens[start + 1]))
-            sorts.append(self._sorts.resolve(tokens[start + 2 : end - 1]))
-            head += ("(", names[-1], *sorts[-1].tokens, ")")
-        if len(set(names)) != len(names):
-            raise AdmissionError(Reason.SYMBOL, f"a parameter of {name[:64]} is named twice")
+                raise AdmissionError(
+                    Reason.SYNTAX, f"a parameter of {name[:64]} is not (name sort)", at=tokens[start]
+                )
+            parameter = self._vocabulary.name(tokens[start + 1])
+            if parameter in given:
+                raise AdmissionError(
+                    Reason.SYMBOL, f"a parameter of {name[:64]} is named twice", at=tokens[start + 1]
+                )
+            given[parameter] = self._sorts.resolve(tokens[start + 2 : end - 1])
+            head += ("(", parameter, *given[parameter].tokens, ")")
         value = self._sorts.resolve(tokens[slice(*sort)])
-        term = self._term(tokens[slice(*body)], levels[slice(*body)], names)
-        symbol = Symbol(name, value.text, tuple([sort_.text for sort_ in sorts]))
-        free = [used for part in (*sorts, value) for used in part.free]
-        every = tuple(dict.fromkeys((name, *names, *free, *term.names)))
+        term = self._term(tokens[slice(*body)], {parameter: of.text for parameter, of in given.items()})
+        if term.sort != value.text:
+            raise AdmissionError(
+                Reason.SORT,
+                f"the body of {name[:64]} is of sort {term.sort[:64]}, not {value.text[:64]}",
+                at=tokens[body[0]],
+            )
+        symbol = Symbol(name, value.text, tuple([of.text for of in given.values()]))
+        free = [used for part in (*given.values(), value) for used in part.free]
+        every = tuple(dict.fromkeys((name, *given, *free, *term.names)))
         text = f"{spell(head)}) {symbol.sort} {term.text})"
         self._add(text, (*head, ")", *value.tokens, *term.tokens, ")"), every, symbol, defined=True)

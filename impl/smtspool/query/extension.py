@@ -16,7 +16,7 @@ _NO_FORM = Form("", ())
 
 def canonical_term(query: Query, text: str) -> str:
     """The one term over the symbols of ``query`` that ``text`` must be; ``AdmissionError`` if it is none."""
-    return _alone(query, text).target
+    return _declared(query).term_text(text).text
 
 
 def extended(query: Query, assertion: str) -> Query:
@@ -42,8 +42,13 @@ def extended(query: Query, assertion: str) -> Query:
 
 def _alone(query: Query, assertion: str) -> Query:
     """A query of this assertion, over the same declarations."""
+    assembler = _declared(query)
+    assembler.assert_text(assertion)
+    return assembler.query(metadata={}, timeout_ms=query.timeout_ms, priority=query.priority)
+
+
+def _declared(query: Query) -> Assembler:
     assembler = Assembler(query.logic, DEFAULT)
     for command in query.declarations:
         assembler.declare_text(command)
-    assembler.assert_text(assertion)
-    return assembler.query(metadata={}, timeout_ms=query.timeout_ms, priority=query.priority)
+    return assembler

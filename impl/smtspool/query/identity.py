@@ -20,11 +20,12 @@ _CHAIN = "smtspool-chain-v1"
 
 
 class Term(NamedTuple):
-    """Checked canonical text, its tokens, and the names in it by first appearance."""
+    """Checked canonical text, its tokens, the names in it by first appearance, and its sort."""
 
     text: str
     tokens: Sequence[str]
     names: tuple[str, ...]
+    sort: str
 
 
 class Declaration(NamedTuple):

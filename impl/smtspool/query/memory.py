@@ -51,10 +51,10 @@ class Memo(Generic[K, V]):
 
 
 class Checked(NamedTuple):
-    """A term that is sound wherever the names in ``required`` are declared."""
+    """A term that is sound wherever the names in ``required`` mean the same."""
 
     term: Term
-    required: frozenset[str]
+    required: frozenset[tuple[str, object]]
 
 
 class Node(NamedTuple):
@@ -71,6 +71,7 @@ class Memory:
     def __init__(self) -> None:
         self.terms = Memo[str, Checked]()  # by source text
         self.symbols = Memo[str, Declaration]()  # by source text; of built-in sorts, without abbreviations
+        self.applied: dict[tuple[object, ...], str] = {}  # sorts of applications, by what their parts mean
         self.nodes = Memo[tuple[str, str, tuple[str, ...]], Node]()  # by key below, term and declarations
 
 

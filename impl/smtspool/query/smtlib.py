@@ -145,7 +145,7 @@ class _Reader:
                 if command in DECLARATIONS:
                     assembler.declare(tokens[start:end], levels[start:end])
                 elif command == "assert":
-                    assembler.assert_(tokens[begin:stop], levels[begin:stop])
+                    assembler.assert_(tokens[begin:stop])
                 elif command == "push":
                     assembler.push(_count(tokens[begin:stop]))
                 elif command == "pop":
@@ -177,7 +177,7 @@ class _Reader:
             self._note("check-sat-using is taken as check-sat: its tactic is dropped")
         assembler.push(1)
         for first, last in _assumptions(tokens, levels, start, end):
-            assembler.assert_(tokens[first:last], levels[first:last])
+            assembler.assert_(tokens[first:last])
         query = assembler.query(metadata=self._metadata, timeout_ms=self._timeout_ms, priority=self._priority)
         assembler.pop(1)
         self.queries.append(query)
@@ -201,7 +201,7 @@ class _Reader:
             return
         for first, last in items(tokens, levels, start + 3, end - 2):
             try:
-                self._values.append(assembler.value(tokens[first:last], levels[first:last]))
+                self._values.append(assembler.value(tokens[first:last]))
             except AdmissionError as error:
                 if error.reason is Reason.TOO_LARGE:
                     raise

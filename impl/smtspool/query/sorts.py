@@ -11,7 +11,7 @@ from typing import NamedTuple
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.lexer import spell
 from smtspool.query.limits import Limits
-from smtspool.query.theory import check_fixed, theory_of
+from smtspool.query.theory import fixed_meaning, theory_of
 
 __all__ = ["Sort", "Sorts", "value_bits"]
 
@@ -51,7 +51,9 @@ class Sorts:
     def declare(self, name: str, arity: str) -> None:
         """A free sort."""
         if _ARITY.fullmatch(arity) is None:
-            raise AdmissionError(Reason.SYNTAX, f"declare-sort {name[:64]} needs an arity from 0 to 99")
+            raise AdmissionError(
+                Reason.SYNTAX, f"declare-sort {name[:64]} needs an arity from 0 to 99", at=name
+            )
         self._arity[name] = int(arity)
         self._free.add(name)
 
@@ -102,7 +104,7 @@ class Sorts:
                 part: tuple[str, ...] = (token,)
             elif token == ")":
                 if missing.pop() != 0 or not missing:
-                    raise AdmissionError(Reason.SYNTAX, "a sort with the wrong number of arguments")
+                    raise AdmissionError(Reason.SYNTAX, "a sort with the wrong number of arguments", at=token)
                 part = (token,)
             else:
                 missing[-1] -= 1
@@ -112,7 +114,9 @@ class Sorts:
             self._limits.hold("sort", size)
             resolved += part
         if missing != [0]:
-            raise AdmissionError(Reason.SYNTAX, "a sort is missing or incomplete")
+            raise AdmissionError(
+                Reason.SYNTAX, "a sort is missing or incomplete", at=tokens[-1] if tokens else None
+            )
         return Sort(spell(resolved), tuple(resolved), tuple([t for t in resolved if t in self._free]))
 
     def _constant(self, token: str) -> Sort:
@@ -123,7 +127,7 @@ class Sorts:
         if token in self._plain:
             return self._plain[token]
         if token.startswith("(_ BitVec "):
-            check_fixed(token, self._limits)
+            fixed_meaning(token, self._limits)
             self._plain[token] = Sort(token, (token,))
             return self._plain[token]
         if self._arity.get(token) != 0:
@@ -138,5 +142,7 @@ class Sorts:
     def _constructor(self, token: str) -> int:
         arity = self._arity.get(token, 0)
         if not arity:
-            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic with arguments")
+            raise AdmissionError(
+                Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic with arguments", at=token
+            )
         return arity

@@ -1,160 +1,129 @@
-"""Is this a term, and which names does it use? No sorts are computed; engines do that.
+"""Is this a term, what is its sort, and which names does it use?
 
-What is checked is what makes renaming and re-emission sound: every atom is a theory symbol of the logic,
-a well-formed literal, or a name; every name is declared or bound where it stands.
+What is checked is what makes re-emission and renaming sound, and every engine read the same: each atom is a
+theory symbol of the logic, a well-formed literal, or a name that is declared or bound where it stands, and
+each application is one that the operator allows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from smtspool.errors import AdmissionError, Reason
+from smtspool.query.expansion import written_out
 from smtspool.query.identity import Term
 from smtspool.query.lexer import depths, identifier, identifiers, spell
 from smtspool.query.limits import Limits
-from smtspool.query.theory import check_fixed, theory_of
+from smtspool.query.memory import memory_of
+from smtspool.query.operators import Meaning, function, sort_symbol
+from smtspool.query.sorting import Parenthesis, TermPass
+from smtspool.query.sorts import Sorts
+from smtspool.query.theory import fixed_meaning, meanings, theory_of
+from smtspool.query.value import Symbol
 
 __all__ = ["Vocabulary", "without_annotations"]
 
-_PUNCTUATION = frozenset("()")
+_PARENTHESES = {parenthesis.value: parenthesis for parenthesis in Parenthesis}
 
 
 class Vocabulary:
-    """The theory symbols of one logic, the literals met so far, and the names in scope."""
+    """The theory symbols of one logic, the literals met so far, and what the names in scope mean."""
 
-    def __init__(self, logic: str, limits: Limits) -> None:
+    def __init__(self, logic: str, limits: Limits, sorts: Sorts) -> None:
         self.logic = logic
         self.limits = limits
-        self._fixed = set(theory_of(logic) | _PUNCTUATION)
-        self._known = set(self._fixed)  # what may stand in a term: all that is fixed, and names in scope
+        self.sorts = sorts
+        self.applied = memory_of(logic, limits).applied
+        self._fixed = set(theory_of(logic) | _PARENTHESES.keys())
+        self._undeclared = meanings(logic)
+        self.meaning: dict[str, Meaning | Parenthesis] = {**self._undeclared, **_PARENTHESES}
 
-    def add(self, name: str) -> None:
-        """``name`` is declared from here on."""
-        self._known.add(name)
+    def add(self, name: str, symbol: Symbol | None) -> None:
+        """``name`` is declared from here on; without ``symbol`` it is a sort."""
+        if symbol is None:
+            self.meaning[name] = sort_symbol(name)
+        elif symbol.params:
+            self.meaning[name] = function(*symbol)
+        else:
+            self.meaning[name] = symbol.sort
 
     def forget(self, name: str) -> None:
         """The declaration of ``name`` was popped."""
-        self._known.discard(name)
+        self.set(name, self._undeclared.get(name))
 
-    def covers(self, names: Iterable[str]) -> bool:
-        """Whether all ``names`` are in scope."""
-        return self._known.issuperset(names)
+    def set(self, name: str, meaning: Meaning | Parenthesis | None) -> None:
+        """From here on ``name`` means this; None: nothing."""
+        if meaning is None:
+            self.meaning.pop(name, None)
+        else:
+            self.meaning[name] = meaning
 
-    def visible(self, names: Iterable[str]) -> frozenset[str]:
-        """Those of ``names`` that are in scope."""
-        return frozenset(self._known.intersection(names))
+    def covers(self, required: Set[tuple[str, object]]) -> bool:
+        """Whether all these names are in scope with these meanings."""
+        return self.meaning.items() >= required
+
+    def visible(self, names: Iterable[str]) -> frozenset[tuple[str, object]]:
+        """Those of ``names`` that are in scope, with their meanings."""
+        meaning = self.meaning
+        return frozenset([(name, meaning[name]) for name in names if name in meaning])
 
     def name(self, token: str) -> str:
         """``token`` as a name one may declare or bind. Raises ``AdmissionError`` (symbol, syntax)."""
         if token in self._fixed:
-            if token in _PUNCTUATION or token[0] in "(#":
-                raise AdmissionError(Reason.SYNTAX, f"a name is missing before {token[:64]!r}")
-            raise AdmissionError(Reason.SYMBOL, f"{token!r} is a theory symbol of {self.logic}")
+            if token in _PARENTHESES or token[0] in "(#":
+                raise AdmissionError(Reason.SYNTAX, f"a name is missing before {token[:64]!r}", at=token)
+            raise AdmissionError(Reason.SYMBOL, f"{token!r} is a theory symbol of {self.logic}", at=token)
         if not identifier(token, self.limits):
-            raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a name")
+            raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a name", at=token)
         return token
 
-    def term(self, tokens: Sequence[str], levels: Sequence[int], parameters: Iterable[str] = ()) -> Term:
-        """Check one term over the names in scope and ``parameters``. Raises ``AdmissionError``.
+    def bindable(self, token: str) -> str:
+        """As :meth:`name`, of a token in a term."""
+        return self.name(token) if token in self._fixed else token
 
-        ``levels`` are the depths after each token, from any base.
+    def unknown(self, token: str) -> AdmissionError:
+        """What is wrong with a token of a term that has no meaning where it stands."""
+        if token in self._fixed:
+            return AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a term", at=token)
+        return AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not declared here", at=token)
+
+    def term(self, tokens: Sequence[str], parameters: Mapping[str, str] | None = None) -> Term:
+        """Check the one term of ``tokens`` over the names in scope and ``parameters``, of these sorts.
+
+        What not every engine knows is written out. Raises ``AdmissionError``.
         """
-        distinct = dict.fromkeys(tokens)
-        known = self._known
-        self._check_new([token for token in distinct if token not in known])
-        bound = set(parameters) - known
-        known |= bound
-        if "let" in distinct:
-            self._check_scopes(tokens, levels)
-        elif not known.issuperset(distinct):
-            raise _undeclared(distinct, known)
-        known -= bound
-        text = spell(tokens)
-        if "()" in text and ("|" not in text or any(a == "(" and b == ")" for a, b in pairwise(tokens))):
-            raise AdmissionError(Reason.SYNTAX, "an empty list stands in a term")
+        distinct = self._checked(tokens)
+        hidden = {name: self.meaning.get(name) for name in parameters or ()}
+        self.meaning.update(parameters or {})
+        reading = TermPass(self, tokens)
+        try:
+            sort = reading.sort()
+        finally:
+            for name, meaning in hidden.items():
+                self.set(name, meaning)
+        if reading.expansions:
+            tokens = written_out(tokens, reading.expansions, self.limits)
+            depths(tokens, self.limits)
+            distinct = self._checked(tokens)
         fixed = self._fixed
-        return Term(text, tokens, tuple([token for token in distinct if token not in fixed]))
+        return Term(spell(tokens), tokens, tuple([token for token in distinct if token not in fixed]), sort)
 
-    def _check_new(self, tokens: Sequence[str]) -> None:
-        """Literals must be well-formed, and all else must be a name, bound or not."""
-        fixed = [token for token in tokens if token[0] in "(#"]
-        for token in fixed:
-            check_fixed(token, self.limits)
-        self._fixed.update(fixed)
-        self._known.update(fixed)
-        names = [token for token in tokens if token[0] not in "(#"]
+    def _checked(self, tokens: Sequence[str]) -> Iterable[str]:
+        """The distinct tokens: literals must be well-formed, and all else must be a name, bound or not."""
+        distinct = dict.fromkeys(tokens)
+        fixed = self._fixed
+        names = []
+        for token in [token for token in distinct if token not in self.meaning and token not in fixed]:
+            if token[0] in "(#":
+                self.set(token, fixed_meaning(token, self.limits))
+                fixed.add(token)
+            else:
+                names.append(token)
         if names and not identifiers(names, self.limits):
             odd = next(name for name in names if not identifier(name, self.limits))
-            raise AdmissionError(Reason.SYNTAX, f"{odd[:64]!r} cannot stand in a term")
-
-    def _check_scopes(self, tokens: Sequence[str], levels: Sequence[int]) -> None:
-        """Walk ``(let ((x t) ...) body)``: x is bound in body, not in t; lets nest without recursion.
-
-        One step goes to the next place where a scope begins or ends, and no further than the next let, so
-        that no token is looked at more than a few times.
-        """
-        known, fixed = self._known, self._fixed
-        outer: list[tuple[int, set[str], bool]] = []
-        # Of the innermost let: its depth, the names it binds, and whether its list of bindings goes on.
-        level, names, listing = 0, set[str](), False
-        end = len(tokens)
-        let = _find(tokens, "let", 0, end)
-        at = 0
-        while at < end:
-            if not outer:
-                stop = let
-            else:
-                try:
-                    stop = levels.index(level + 1 if listing else level - 1, at, let)
-                except ValueError:
-                    stop = let
-            part = tokens[at:stop]
-            if not known.issuperset(part):
-                raise _undeclared(part, known)
-            at = stop + 1
-            if stop == end:
-                break
-            if stop == let:
-                if not let or tokens[let - 1] != "(" or tokens[at] != "(":
-                    raise AdmissionError(Reason.SYNTAX, "a let without a list of bindings")
-                outer.append((level, names, listing))
-                level, names, listing = levels[let], set(), True
-                at += 1
-                let = _find(tokens, "let", at, end)
-            elif not listing:
-                known -= names
-                level, names, listing = outer.pop()
-                continue
-            if tokens[at] == ")":
-                names -= known
-                known |= names
-                listing = False
-                at += 1
-            else:
-                name = tokens[at + 1]
-                if tokens[at] != "(":
-                    raise AdmissionError(Reason.SYNTAX, f"{tokens[at][:64]!r} is not a binding of a let")
-                if name in fixed:
-                    self.name(name)  # refuses it
-                if name in names:
-                    raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is bound twice by one let")
-                names.add(name)
-                at += 2
-
-
-def _find(sequence: Sequence[object], item: object, start: int, stop: int) -> int:
-    """Where ``item`` stands in ``sequence[start:stop]``; ``stop`` if it does not."""
-    try:
-        return sequence.index(item, start, stop)
-    except ValueError:
-        return stop
-
-
-def _undeclared(tokens: Iterable[str], known: Container[str]) -> AdmissionError:
-    name = next(token for token in tokens if token not in known)
-    return AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not declared here", at=name)
+            raise AdmissionError(Reason.SYNTAX, f"{odd[:64]!r} cannot stand in a term", at=odd)
+        return distinct
 
 
 def without_annotations(tokens: Sequence[str], limits: Limits) -> tuple[Sequence[str], Sequence[int]]:
@@ -183,7 +152,9 @@ def _strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
             begin = open_annotations[-1][1]
             attributes = token == ")" or token[0] == ":"
             if attributes is (len(kept) == begin):  # they come after the term, and no other term does
-                raise AdmissionError(Reason.SYNTAX, f"an annotation is of one term, not of {token[:64]!r}")
+                raise AdmissionError(
+                    Reason.SYNTAX, f"an annotation is of one term, not of {token[:64]!r}", at=token
+                )
             if attributes:
                 open_annotations.pop()
                 depth -= 1
@@ -205,7 +176,7 @@ def _strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
 def _attributes(tokens: Sequence[str], at: int, limits: Limits) -> tuple[str | None, int]:
     """The ``:named`` of the annotation whose attributes begin at ``at``, and the place after its end."""
     if tokens[at] == ")":
-        raise AdmissionError(Reason.SYNTAX, "an annotation without attributes")
+        raise AdmissionError(Reason.SYNTAX, "an annotation without attributes", at=tokens[at])
     name = None
     depth = values = 0
     while depth or tokens[at] != ")":
@@ -213,11 +184,13 @@ def _attributes(tokens: Sequence[str], at: int, limits: Limits) -> tuple[str | N
         if not depth:
             values = 0 if token[0] == ":" else values + 1
             if values > 1:
-                raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is a second value of an attribute")
+                raise AdmissionError(
+                    Reason.SYNTAX, f"{token[:64]!r} is a second value of an attribute", at=token
+                )
             if token == ":named":
                 name = tokens[at + 1]
                 if not identifier(name, limits):
-                    raise AdmissionError(Reason.SYNTAX, f"{name[:64]!r} is not a name")
+                    raise AdmissionError(Reason.SYNTAX, f"{name[:64]!r} is not a name", at=name)
         depth += (token == "(") - (token == ")")
         at += 1
     return name, at + 1
@@ -226,7 +199,9 @@ def _attributes(tokens: Sequence[str], at: int, limits: Limits) -> tuple[str | N
 def _define(kept: list[str], begin: int, name: str, *, whole: bool) -> None:
     if not whole:
         raise AdmissionError(
-            Reason.SYMBOL, f"{name[:64]!r} names a term inside an assertion and is used; define it instead"
+            Reason.SYMBOL,
+            f"{name[:64]!r} names a term inside an assertion and is used; define it instead",
+            at=name,
         )
     kept[begin - 1 : begin] = ["define-fun", name, "(", ")", "Bool"]
     kept += (")", "(", "assert", name)

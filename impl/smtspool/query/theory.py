@@ -8,10 +8,22 @@ in every query and a renaming of the others cannot touch it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.limits import Limits
+from smtspool.query.operators import (
+    ARRAYS,
+    BIT_VECTORS,
+    BOOL,
+    CORE,
+    DIALECT,
+    INDICES,
+    Meaning,
+    bit_vector,
+    indexed,
+)
 
 __all__ = [
     "COMMANDS",
@@ -20,27 +32,22 @@ __all__ = [
     "IDENTIFIER",
     "LOGICS",
     "RESERVED",
-    "check_fixed",
+    "fixed_meaning",
+    "hold_width",
+    "meanings",
     "theory_of",
 ]
 
 DEFAULT_LOGIC = "QF_BV"
 
-_CORE = "let true false not => and or xor = distinct ite Bool"
-_BIT_VECTORS = """
-    concat bvnot bvneg bvand bvor bvxor bvnand bvnor bvxnor bvcomp
-    bvadd bvsub bvmul bvudiv bvurem bvsdiv bvsrem bvsmod bvshl bvlshr bvashr
-    bvult bvule bvugt bvuge bvslt bvsle bvsgt bvsge
-    bvnego bvuaddo bvsaddo bvumulo bvsmulo bvusubo bvssubo bvsdivo
-    bvredor bvredand bvredxor bvinc bvdec bvrol bvror bvite
-"""
-_ARRAYS = "Array select store as const"
+_VALUES: dict[str, Meaning] = {"true": BOOL, "false": BOOL}
+_PLAIN = frozenset({"let", "Bool", *_VALUES, *CORE, *BIT_VECTORS})
 
 LOGICS: dict[str, frozenset[str]] = {
-    "QF_BV": frozenset((_CORE + _BIT_VECTORS).split()),
-    "QF_UFBV": frozenset((_CORE + _BIT_VECTORS).split()),
-    "QF_ABV": frozenset((_CORE + _BIT_VECTORS + _ARRAYS).split()),
-    "QF_AUFBV": frozenset((_CORE + _BIT_VECTORS + _ARRAYS).split()),
+    "QF_BV": _PLAIN,
+    "QF_UFBV": _PLAIN,
+    "QF_ABV": _PLAIN.union(("Array", "as", "const"), ARRAYS),
+    "QF_AUFBV": _PLAIN.union(("Array", "as", "const"), ARRAYS),
 }
 
 # Words of the language, not names. Quoted they are names like others, but no two engines agree on that.
@@ -67,17 +74,6 @@ _NUMERAL = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _SHORT = 32  # characters of a token worth remembering
 _DECIMAL_DIGITS = 4000  # CPython converts up to 4300 digits; wider constants can be written as #x...
 
-# Operator or sort: how many indices, and the smallest allowed.
-_INDICES = {
-    "BitVec": (1, 1),
-    "extract": (2, 0),
-    "repeat": (1, 1),
-    "zero_extend": (1, 0),
-    "sign_extend": (1, 0),
-    "rotate_left": (1, 0),
-    "rotate_right": (1, 0),
-}
-
 
 def theory_of(logic: str) -> frozenset[str]:
     """The symbols that ``logic`` gives meaning to. Raises ``AdmissionError`` (logic)."""
@@ -90,57 +86,72 @@ def theory_of(logic: str) -> frozenset[str]:
         ) from None
 
 
-def check_fixed(token: str, limits: Limits) -> None:
-    """Check a literal, which begins with ``#``, or an indexed identifier, which begins with ``(``.
+@lru_cache(maxsize=len(LOGICS))
+def meanings(logic: str) -> Mapping[str, Meaning]:
+    """What the symbols of ``logic`` mean in a term, and those of z3 that a script does not declare."""
+    theory = theory_of(logic)
+    known: dict[str, Meaning] = {**DIALECT, **_VALUES, **CORE, **BIT_VECTORS, **ARRAYS}
+    return {name: meaning for name, meaning in known.items() if name in theory or name in DIALECT}
 
-    Raises ``AdmissionError`` (syntax, symbol, too-large).
+
+def fixed_meaning(token: str, limits: Limits) -> Meaning | None:
+    """What a literal, which begins with ``#``, or an indexed identifier, which begins with ``(``, means.
+
+    None of a sort, which is no part of a term. Raises ``AdmissionError`` (syntax, symbol, too-large).
     """
-    (_check_known if len(token) <= _SHORT else _check_token)(token, limits.width)
+    return (_read_known if len(token) <= _SHORT else _read)(token, limits.width)
 
 
-def _check_token(token: str, widest: int) -> None:
+def _read(token: str, widest: int) -> Meaning | None:
     if token[0] == "#":
         literal = _LITERAL.fullmatch(token)
         if literal is None:
-            raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a bit-vector literal")
-        _hold_width(len(literal[1] or "") + 4 * len(literal[2] or ""), widest)
-        return
-    indexed = _INDEXED.fullmatch(token)
-    if indexed is None:
-        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not an indexed identifier")
-    constant, name, rest = indexed.groups()
+            raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a bit-vector literal", at=token)
+        width = len(literal[1] or "") + 4 * len(literal[2] or "")
+        hold_width(token, width, widest)
+        return bit_vector(width)
+    form = _INDEXED.fullmatch(token)
+    if form is None:
+        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not an indexed identifier", at=token)
+    constant, name, rest = form.groups()
     indices = rest.split()
     if not all(map(_NUMERAL.fullmatch, indices)):
-        raise AdmissionError(Reason.SYNTAX, f"the indices of {token[:64]!r} are not numerals")
+        raise AdmissionError(Reason.SYNTAX, f"the indices of {token[:64]!r} are not numerals", at=token)
     numbers = list(map(int, indices))
     for number in numbers:
-        _hold_width(number, widest)
+        hold_width(token, number, widest)
     if constant:
         _check_constant(token, name, numbers)
-        return
-    count, least = _INDICES.get(name, (0, 0))
+        return bit_vector(numbers[0])
+    count, least = (1, 1) if name == "BitVec" else INDICES.get(name, (0, 0))
     if not count:
-        raise AdmissionError(Reason.SYMBOL, f"{name[:64]!r} is not an indexed identifier of the logic")
+        raise AdmissionError(
+            Reason.SYMBOL, f"{name[:64]!r} is not an indexed identifier of the logic", at=token
+        )
     if len(numbers) != count or min(numbers) < least or (name == "extract" and numbers[0] < numbers[1]):
-        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} has the wrong indices")
+        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} has the wrong indices", at=token)
+    return None if name == "BitVec" else indexed(token, name, numbers)
 
 
 # The same few sorts, masks and extracts come back in every query of a run.
-_check_known = lru_cache(maxsize=1 << 14)(_check_token)
+_read_known = lru_cache(maxsize=1 << 14)(_read)
 
 
-def _hold_width(bits: int, widest: int) -> None:
+def hold_width(token: str, bits: int, widest: int) -> None:
+    """Refuse (too-large) what stands at ``token`` if it has too many bits."""
     if bits > widest:
-        raise AdmissionError(Reason.TOO_LARGE, f"width: {bits} is over the limit of {widest}")
+        raise AdmissionError(Reason.TOO_LARGE, f"width: {bits} is over the limit of {widest}", at=token)
 
 
 def _check_constant(token: str, digits: str, numbers: list[int]) -> None:
     if not (digits.isascii() and digits.isdigit()) or len(numbers) != 1:
-        raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not an indexed identifier of the logic")
+        raise AdmissionError(
+            Reason.SYMBOL, f"{token[:64]!r} is not an indexed identifier of the logic", at=token
+        )
     if len(digits) > _DECIMAL_DIGITS:
         raise AdmissionError(
-            Reason.TOO_LARGE, f"a decimal constant of {len(digits)} digits; write it as #x..."
+            Reason.TOO_LARGE, f"a decimal constant of {len(digits)} digits; write it as #x...", at=token
         )
     # Engines disagree about a value that does not fit: one wraps it, the others refuse.
     if int(digits).bit_length() > numbers[0] or numbers[0] == 0:
-        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} does not fit its width")
+        raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} does not fit its width", at=token)

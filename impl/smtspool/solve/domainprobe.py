@@ -50,7 +50,7 @@ def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Qu
 
     All assertions of ``query`` come first, so that what a helper keeps of them serves both. Values that
     cannot make the target true are left out; None if all are. Raises ``AdmissionError`` if ``operand`` is no
-    such term. Its sort is left to the engine.
+    such term or not of ``bits`` bits.
     """
     term = canonical_term(query, operand)
     fit = fitting(query.target, term, bits, values)
