@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from smtspool.lazily import exports
 
 if TYPE_CHECKING:
+    from .abstract import refutable
     from .answer import Answer, Attempt, Status
     from .codec import decode, decode_form, decode_metadata, encode
     from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
@@ -46,6 +47,7 @@ __all__ = [
     "parse_envelope",
     "parse_file",
     "parse_smt2",
+    "refutable",
     "rename_model",
     "script",
     "split_suffix",
@@ -56,6 +58,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "abstract": ("refutable",),
         "answer": ("Answer", "Attempt", "Status"),
         "codec": ("decode", "decode_form", "decode_metadata", "encode"),
         "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),

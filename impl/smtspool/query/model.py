@@ -1,7 +1,7 @@
 """Models as text: completing, renaming, checking them against a query, and the new input they stand for.
 
 A model maps the name of every declared constant to a value, and that of every declared function to a
-``(define-fun f (...) sort body)`` command.
+``(define-fun f (...) sort body)`` command. Values of declared sorts are numbered: see :mod:`.abstract`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 
 from smtspool.errors import AdmissionError, MisuseError, Reason
+from smtspool.query.abstract import Interpretation, declares_sorts, numbered
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
@@ -34,9 +35,11 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
     assertions = (*query.prefix, query.target)
     if model is not None:
         assertions = (f"(and {' '.join(assertions)})",) if query.prefix else assertions
-        symbols = (symbol.declaration for symbol in query.symbols)
-        values = dict(zip(symbols, definitions(query, model), strict=True))
+        declared = Interpretation.of(query, model) if declares_sorts(query) else None
+        values = {symbol.declaration: _definition(query, symbol, model, declared) for symbol in query.symbols}
         declarations = tuple([values.get(text, text) for text in declarations])
+        if declared is not None:
+            declarations = tuple(map(declared.declaration, declarations))
     lines = [f"(set-logic {query.logic})", *declarations]
     lines += [f"(assert {assertion})" for assertion in assertions]
     return "\n".join((*lines, "(check-sat)", ""))
@@ -44,14 +47,19 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
 
 def definitions(query: Query, model: Mapping[str, str]) -> list[str]:
     """The model as one ``define-fun`` command per declared symbol; raises as :func:`script` does."""
-    return [_definition(query, symbol, model) for symbol in query.symbols]
+    if not declares_sorts(query):
+        return [_definition(query, symbol, model) for symbol in query.symbols]
+    script(query, model=model)
+    return [
+        model[symbol.name]
+        if symbol.params
+        else f"(define-fun {symbol.name} () {symbol.sort} {model[symbol.name]})"
+        for symbol in query.symbols
+    ]
 
 
 def default_value(sort: str) -> str:
-    """Some value of ``sort``: zero, ``false``, the array that holds nothing else.
-
-    Raises ``MisuseError`` for a declared sort, whose values SMT-LIB cannot write.
-    """
+    """A value of ``sort``: zero, ``false``, ``@0`` of a declared sort, an array that holds nothing else."""
     arrays = []
     while sort.startswith("(Array "):
         arrays.append(sort)
@@ -65,14 +73,20 @@ def default_value(sort: str) -> str:
     elif sort == "Bool":
         value = "false"
     else:
-        raise MisuseError(f"the sort {sort[:64]} has no values that SMT-LIB can write")
+        value = "@0"
     for array in reversed(arrays):
         value = f"((as const {array}) {value})"
     return value
 
 
 def complete(query: Query, partial: Mapping[str, str]) -> dict[str, str]:
-    """A value for every declared symbol of ``query``: that of ``partial``, else the default."""
+    """A value for every declared symbol of ``query``: that of ``partial``, else the default.
+
+    An engine's names for elements of declared sorts become numbers. Where ``query`` declares sorts, a value
+    that is none raises ``AdmissionError``.
+    """
+    if declares_sorts(query):
+        partial = numbered(query, partial)
     return {
         symbol.name: partial[symbol.name] if symbol.name in partial else _default(symbol)
         for symbol in query.symbols
@@ -133,11 +147,15 @@ def _rename_function(text: str, name: str) -> str:
     return spell([*tokens[:2], name, *tokens[3:]])
 
 
-def _definition(query: Query, symbol: Symbol, model: Mapping[str, str]) -> str:
+def _definition(
+    query: Query, symbol: Symbol, model: Mapping[str, str], declared: Interpretation | None = None
+) -> str:
     """The checked define-fun of ``symbol``: of its name and sorts, closed, and nothing beside it."""
     value = model.get(symbol.name)
     if value is None:
         raise AdmissionError(Reason.SYMBOL, f"the model has no value for {symbol.name[:64]}")
+    if declared is not None:
+        value, symbol = declared.value(symbol, value), declared.symbol(symbol)
     head = f"(define-fun {symbol.name} () {symbol.sort}"
     if not symbol.params and _LITERAL.fullmatch(value) is not None:
         return f"{head} {value})"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.errors import AdmissionError, InfrastructureError
 from smtspool.query import Answer, Attempt, Query, Status, canonical_term, complete, extended
 
 from .cancellation import Cancellation
@@ -97,7 +97,7 @@ def probe_domain(
         return Probe(end, _undecided(attempt, end), solver_us=solver_us)
     try:
         answer = replace(said, model=complete(query, said.model or {}))
-    except MisuseError as error:  # a symbol of a declared sort, of which the engine gave no value
+    except AdmissionError as error:  # what the engine says of declared sorts is no model
         attempt = replace(attempt, status=Status.UNKNOWN, reason=f"probe: {error}")
         return Probe(ProbeEnd.UNKNOWN, attempt, solver_us=solver_us)
     try:

@@ -29,7 +29,7 @@ from queue import Empty, Queue
 
 from smtspool import threads
 from smtspool.actions import action
-from smtspool.errors import ClosedError, InfrastructureError, MisuseError
+from smtspool.errors import AdmissionError, ClosedError, InfrastructureError, MisuseError
 from smtspool.query import Answer, Attempt, Query, Status, complete
 
 from .cancellation import Cancellation, CancelReason
@@ -251,7 +251,10 @@ class Race:
         )
         if answer.status is not Status.SAT:
             return _Finding(answer)
-        answer = replace(answer, model=complete(self.query, answer.model or {}))
+        try:
+            answer = replace(answer, model=complete(self.query, answer.model or {}))
+        except AdmissionError:  # what it says is no model
+            return _Finding(answer, Verdict(False, None))
         return _Finding(answer, self._verify(answer, self.over))
 
     def _report(self, runner: _Runner, future: Future[_Finding]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from smtspool.errors import AdmissionError, InfrastructureError
-from smtspool.query import Attempt, Query, Status
+from smtspool.query import Attempt, Query, Status, refutable
 
 from .cancellation import Cancellation, CancelReason
 from .persistent import PersistentSolver
@@ -111,6 +111,8 @@ class Verifier:
                 continue
             if answer.status.definite:
                 self._learn(answer.attempts[0])
+                if answer.status is Status.UNSAT and not refutable(query):
+                    return NOBODY_KNOWS
                 return Verdict(answer.status is Status.SAT, engine)
             if answer.attempts[0].cancel_reason not in (None, CancelReason.DEADLINE):
                 return NOBODY_KNOWS

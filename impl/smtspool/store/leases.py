@@ -73,5 +73,5 @@ def _offer(query: Query, source: tuple[Form, Answer] | None) -> Answer | None:
     try:
         model = complete_model(query, rename_model(answer.model or {}, form, query.form))
     except (AdmissionError, MisuseError):
-        return None  # a sort without literals has no model to offer
+        return None  # it speaks of sorts that have other names here
     return replace(answer, model=model, verified_by=None)

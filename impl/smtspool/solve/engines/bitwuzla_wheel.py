@@ -63,7 +63,8 @@ class BitwuzlaSession:
             status = _STATUS[self._solver.check_sat()]
         except BitwuzlaException as error:
             raise EngineError(str(error)) from error
-        return status, "timeout" if status is Status.UNKNOWN else None
+        reason = "timeout" if time.monotonic() > end else "bitwuzla cannot decide it"
+        return status, reason if status is Status.UNKNOWN else None
 
     def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
         terms = {term.symbol(): term for term in self._parser.get_declared_funs()}
