@@ -20,6 +20,7 @@ from smtspool.solve import (
     Portfolio,
     RaceRules,
     RaceSummary,
+    RunningTime,
     parse_engine,
 )
 from smtspool.store import Store
@@ -68,7 +69,7 @@ class Fleet:
         self._first = first
         self._observe = observe
         self._numbers = itertools.count(1)  # portfolios
-        self._clock = clock
+        self.clock = RunningTime(clock)
         self._resources = ExitStack()
         self._members: dict[str, Member] = {}
         self._again_at: dict[str, float] = {}  # when an engine that is out is tried again
@@ -79,8 +80,9 @@ class Fleet:
     def __enter__(self) -> Self:
         limits = HelperLimits(memory=self._settings.helper_memory_mib * MIB)
         specs = [parse_engine(text) for text in self._settings.engines]
-        members = {spec.name: Member(spec, limits, clock=self._clock) for spec in specs}
+        members = {spec.name: Member(spec, limits, clock=self.clock) for spec in specs}
         with ExitStack() as stack:
+            stack.enter_context(self.clock)
             for member in members.values():
                 stack.callback(member.close)
             self._members = members
@@ -107,7 +109,7 @@ class Fleet:
             for member in members.values():
                 member.start()  # all of them first: they import their engines at the same time
         for name in members if plan is None else plan.order:
-            if members[name].works(self._clock() + PROBE_SECONDS) and in_turn:
+            if members[name].works(self.clock() + PROBE_SECONDS) and in_turn:
                 break
 
     def look(self, health: Health) -> float | None:
@@ -123,7 +125,7 @@ class Fleet:
         return LOOK_SECONDS
 
     def _look_after(self, name: str, member: Member, health: Health) -> None:
-        now = self._clock()
+        now = self.clock()
         if now < self._again_at.get(name, now):
             return
         if name in self._again_at:
@@ -180,5 +182,7 @@ class Fleet:
             rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
             observe=self._observe,
+            clock=self.clock,
+            stood_still=self.clock.stood_still,
             name=f"w{next(self._numbers)}:",
         )

@@ -122,6 +122,7 @@ def _solving(
                 open_store=partial(Store.open, store.directory, patience=patience),
                 open_portfolio=fleet.portfolio,
                 committed=lambda: None,
+                clock=fleet.clock,
             )
             loops.append(
                 Loop(

@@ -239,7 +239,7 @@ class Service:
                 open_portfolio=fleet.portfolio,
                 committed=publish.wake.set,
                 prober=profiling.prober,
-                clock=self._clock,
+                clock=fleet.clock,
             )
             for _ in range(self.settings.jobs)
         ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .portfolio import Portfolio, RaceSummary
     from .race import RaceRules
     from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
+    from .runningtime import RunningTime
     from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
     from .verification import Verdict
 
@@ -50,6 +51,7 @@ __all__ = [
     "Reply",
     "Request",
     "RequestRefused",
+    "RunningTime",
     "Verdict",
     "parse_engine",
     "probe",
@@ -69,6 +71,7 @@ __getattr__, __dir__ = exports(
         "portfolio": ("Portfolio", "RaceSummary"),
         "race": ("RaceRules",),
         "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
+        "runningtime": ("RunningTime",),
         "spec": ("BUNDLED", "EngineSpec", "HelperLimits", "parse_engine"),
         "verification": ("Verdict",),
     },

@@ -56,9 +56,11 @@ class Portfolio:
         observe: Callable[[RaceSummary], object] | None = None,
         name: str = "",
         clock: Callable[[], float] = time.monotonic,
+        stood_still: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``takes(engine, logic)`` tells what each engine can do; ``servers`` come in the fixed order. By
-        ``name`` recordings tell its solvers and races from another portfolio's."""
+        ``name`` recordings tell its solvers and races from another portfolio's. ``stood_still`` tells how
+        many seconds ``clock`` has left out; see :class:`RunningTime`."""
         names = [server.spec.name for server in servers]
         if not names or len(set(names)) < len(names):
             raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
@@ -67,6 +69,7 @@ class Portfolio:
         self._rules = rules or RaceRules()
         self._observe = observe
         self._clock = clock
+        self._stood_still = stood_still
         self._name = name
         self._lanes = {
             server.spec.name: PersistentSolver(
@@ -106,7 +109,8 @@ class Portfolio:
 
         A ``sat`` answer has a complete model and ``verified_by``. Returns within ``timeout_s`` and the
         rules' grace, whatever the engines do, and at once when ``cancel`` is cancelled: ``unknown`` with
-        reason ``cancelled: why``. ``error`` if no engine takes the logic or each one failed.
+        reason ``cancelled: why``. An engine that gave up while the machine stood still is asked again, with
+        the time it had before. ``error`` if no engine takes the logic or each one failed.
         Raises :class:`ClosedError`; :class:`InfrastructureError` if the machine gave no engine a helper.
         """
         able = [engine for engine in self._lanes if self._takes(engine, query.logic)]
@@ -125,6 +129,7 @@ class Portfolio:
             limit=self._clock() + timeout_s,
             pool=self._pool,
             clock=self._clock,
+            stood_still=self._stood_still,
             outside=outside,
         )
         with action("Enter", race=race.name, query=query.id), self._changed:

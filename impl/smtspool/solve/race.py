@@ -133,6 +133,7 @@ class Race:
     limit: float  # when the query's time is over
     pool: Executor
     clock: Callable[[], float]
+    stood_still: Callable[[], float]  # seconds that the clock has left out so far
     outside: Cancellation  # the caller's
     over: Cancellation = field(default_factory=Cancellation)
     inbox: Queue[Future[_Finding] | CancelReason] = field(default_factory=Queue)
@@ -240,15 +241,7 @@ class Race:
 
     def _attempt(self, runner: _Runner) -> _Finding:
         """One engine's part; runs on a thread of the pool."""
-        answer = runner.solver.solve(
-            self.query,
-            attempt_id=runner.attempt_id,
-            deadline=self.cutoff,
-            timeout_ms=max(1, int((self.limit - self.clock()) * 1e3)),
-            yielding=runner.yielding,
-            cancellation=self.over,
-            decided=runner.settle,
-        )
+        answer = self._ask(runner)
         if answer.status is not Status.SAT:
             return _Finding(answer)
         try:
@@ -256,6 +249,28 @@ class Race:
         except AdmissionError:  # what it says is no model
             return _Finding(answer, Verdict(False, None))
         return _Finding(answer, self._verify(answer, self.over))
+
+    def _ask(self, runner: _Runner) -> Answer:
+        """The engine's answer. What it gave up while the machine stood still is asked again, with the time it
+        had before: its own clock went on. To the model that is an engine that takes longer."""
+        attempt_id = runner.attempt_id
+        while True:
+            stood_still, left_s = self.stood_still(), self.limit - self.clock()
+            answer = runner.solver.solve(
+                self.query,
+                attempt_id=attempt_id,
+                deadline=self.cutoff,
+                timeout_ms=max(1, int(left_s * 1e3)),
+                yielding=runner.yielding,
+                cancellation=self.over,
+                decided=runner.settle,
+            )
+            given_up = answer.status is Status.UNKNOWN and not answer.attempts[0].cancelled
+            if not given_up or self.stood_still() == stood_still:
+                return answer
+            self.limit = max(self.limit, self.clock() + left_s)
+            runner.settled = False
+            attempt_id += "+"
 
     def _report(self, runner: _Runner, future: Future[_Finding]) -> None:
         """Post the letter; a part that was cancelled before it began has nothing to say."""

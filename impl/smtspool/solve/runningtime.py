@@ -1,0 +1,69 @@
+"""Time in which this process could work: what a limit on solving is measured in.
+
+A stopped process (SIGSTOP, a frozen cgroup or virtual machine) does nothing, and the machine's clock goes on.
+Stopped together with its helpers, a service would find all its limits passed, with nothing tried.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from smtspool import threads
+
+__all__ = ["RunningTime"]
+
+_TICK_S = 0.5
+_STANDSTILL_S = 2.0  # a busy machine may keep a thread waiting for less
+
+
+class RunningTime:
+    """A clock that leaves out the times in which this process stood still. Thread-safe.
+
+    While it is entered, a thread of it reads it twice a second: readings that lie further apart than two
+    seconds mean that nothing here ran in between. Before and afterwards it leaves nothing out.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()  # protects the three below
+        self._ticking = False
+        self._read_at = 0.0
+        self._left_out = 0.0
+        self._end = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="running-time")
+
+    def __call__(self) -> float:
+        """Seconds."""
+        with self._lock:
+            now = self._clock()
+            if self._ticking and now - self._read_at > _STANDSTILL_S:
+                self._left_out += now - self._read_at
+            self._read_at = now
+            return now - self._left_out
+
+    def stood_still(self) -> float:
+        """The seconds left out so far."""
+        self()
+        return self._left_out
+
+    def _tick(self) -> None:
+        while not self._end.wait(_TICK_S):
+            self()
+
+    def __enter__(self) -> Self:
+        with threads.wanted():
+            self._ticker.start()
+        self()
+        self._ticking = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ticking = False
+        self._end.set()
+        self._ticker.join()
