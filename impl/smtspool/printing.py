@@ -16,10 +16,10 @@ from smtspool.service import plain
 
 if TYPE_CHECKING:
     from smtspool.errors import AdmissionError
-    from smtspool.service import Snapshot, Solved, Unadmitted
+    from smtspool.service import Export, Snapshot, Solved, Unadmitted
     from smtspool.store import Found, Submissions
 
-__all__ = ["Results", "document", "model", "progress", "solved", "submitted", "summary"]
+__all__ = ["Results", "document", "exported", "model", "progress", "solved", "submitted", "summary"]
 
 # Fewer files than this need no progress bar.
 MANY = 10
@@ -93,6 +93,16 @@ def submitted(
     print(f"{len(names)} submitted", flush=True)
     for path, refusal in refused:
         _complain(refusal.of(str(path)))
+
+
+def exported(done: Export, folder: Path, *, as_json: bool) -> None:
+    """What an export did; what else there is to know goes to stderr."""
+    if as_json:
+        document(done.to_json())
+        return
+    print(f"{done.written} inputs exported to {folder}", flush=True)
+    for note in done.notes():
+        _complain(note)
 
 
 def _complain(what: str) -> None:

@@ -63,6 +63,23 @@ def test_new_inputs_are_exported_for_afl(place: Place) -> None:
     assert exported.name.startswith("id:")
 
 
+def test_an_export_says_what_is_missing_and_what_is_damaged(place: Place) -> None:
+    place.create(("a.json", json.dumps(witnessed(42))), ("b.smt2", equation(1)))
+    place.run("serve", place.root, "--once")
+    [published] = (place.root / "out" / "inputs").iterdir()
+    published.write_bytes(b"")
+    said = place.run("results", place.root, "--export", "foreign", code=5)
+    assert said.stdout == "1 inputs exported to foreign\n"
+    assert "1 sat without an input: no witness says which symbol is which byte" in said.stderr
+    assert published.name in said.stderr and "republish" in said.stderr
+    [document] = place.documents("results", place.root, "--export", "foreign", "--json", code=5)
+    assert (document["schema"], document["written"], document["sat"]) == ("smtspool-export-v1", 0, 2)
+    place.run("republish", place.root, "--all")
+    place.run("serve", place.root, "--once")
+    assert published.read_bytes() == b"A*"
+    assert place.run("results", place.root, "--export", "foreign").stdout == "0 inputs exported to foreign\n"
+
+
 def test_a_missing_file_submits_nothing(place: Place) -> None:
     path = place.file("a.smt2", equation(1))
     place.run("init", place.root)

@@ -12,7 +12,7 @@ import pytest
 
 from smtspool.files import Directory, FileLock
 from smtspool.query import Answer, Status, parse_envelope
-from smtspool.service import Campaign, export_inputs
+from smtspool.service import Campaign
 from smtspool.service.desk import Desk
 from smtspool.service.publisher import Publisher
 from smtspool.store import Backoff, Store
@@ -194,41 +194,6 @@ def test_it_ends_when_nothing_more_can_become_due(campaign: Campaign, store: Sto
     assert publisher.step() == 0
     assert publisher.step() is None
     publisher.close()
-
-
-def test_export_copies_what_the_folder_does_not_have(
-    campaign: Campaign, store: Store, publisher: Publisher, tmp_path: Path
-) -> None:
-    answer_witnessed(store)
-    publisher.step()
-    target = tmp_path / "afl" / "foreign"
-    assert export_inputs(campaign, target) == 1
-    assert export_inputs(campaign, target) == 0
-    assert [path.read_bytes() for path in target.iterdir()] == [b"A*"]
-
-
-def test_an_input_that_is_published_again_meanwhile_is_exported_the_next_time(
-    campaign: Campaign,
-    store: Store,
-    publisher: Publisher,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    answer_witnessed(store)
-    publisher.step()
-    open_file = Directory.open_file
-
-    def open_and_republish(self: Directory, name: str, flags: int, mode: int = 0o666) -> int:
-        descriptor = open_file(self, name, flags, mode)
-        if name.startswith("id:"):
-            monkeypatch.undo()
-            store.republish()
-            publisher.step()
-        return descriptor
-
-    monkeypatch.setattr(Directory, "open_file", open_and_republish)
-    assert export_inputs(campaign, tmp_path / "foreign") == 0
-    assert export_inputs(campaign, tmp_path / "foreign") == 1
 
 
 def test_a_value_that_is_no_byte_becomes_a_dead_letter_and_holds_up_nobody(

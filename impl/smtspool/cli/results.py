@@ -19,7 +19,7 @@ from smtspool.errors import MisuseError
 from smtspool.query import Status
 from smtspool.store import Found, State, Store, Wanted
 
-from .app import Dir, Json, app
+from .app import Dir, Exit, Json, app
 
 # How often `results --follow` looks for more.
 FOLLOW_SECONDS = 0.5
@@ -92,7 +92,10 @@ def results(
     """
     campaign = service.Campaign.open(directory)
     if export is not None:
-        print(f"{service.export_inputs(campaign, export)} inputs exported to {export}")
+        exported = service.export_inputs(campaign, export)
+        printing.exported(exported, export, as_json=as_json)
+        if exported.damaged:
+            raise typer.Exit(Exit.FINDINGS)
         return
     wanted = _wanted(query, file, where or [], status, since)
     if follow and (wanted.open or wanted.by_submission):

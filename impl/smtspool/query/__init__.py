@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .codec import decode, decode_form, decode_metadata, encode
     from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
     from .extension import canonical_term, extended
+    from .inputs import ImpliedInput, implied_input
     from .limits import Limits
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
@@ -24,6 +25,7 @@ __all__ = [
     "Answer",
     "Attempt",
     "Form",
+    "ImpliedInput",
     "Level",
     "Limits",
     "Query",
@@ -43,6 +45,7 @@ __all__ = [
     "extended",
     "file_mark",
     "file_patterns",
+    "implied_input",
     "known_suffix",
     "parse_envelope",
     "parse_file",
@@ -63,6 +66,7 @@ __getattr__, __dir__ = exports(
         "codec": ("decode", "decode_form", "decode_metadata", "encode"),
         "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),
         "extension": ("canonical_term", "extended"),
+        "inputs": ("ImpliedInput", "implied_input"),
         "limits": ("Limits",),
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from .campaign import Campaign
     from .config import Settings, Source, default_toml, load
     from .demo import run_demo
+    from .export import Export, export_inputs
     from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
     from .metrics import exposed
     from .oneshot import Solved, check, solve_scripts
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
-    from .publisher import export_inputs
     from .salvage import Rescue, salvage
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Campaign",
     "Domain",
+    "Export",
     "MasteredService",
     "ProfileReport",
     "Rescue",
@@ -61,12 +62,12 @@ __getattr__, __dir__ = exports(
         "campaign": ("Campaign",),
         "config": ("Settings", "Source", "default_toml", "load"),
         "demo": ("run_demo",),
+        "export": ("Export", "export_inputs"),
         "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),
         "metrics": ("exposed",),
         "oneshot": ("Solved", "check", "solve_scripts"),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
-        "publisher": ("export_inputs",),
         "salvage": ("Rescue", "salvage"),
         "service": ("Service",),
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),

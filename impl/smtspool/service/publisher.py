@@ -10,31 +10,26 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from smtspool.errors import AdmissionError
 from smtspool.files import (
     Directory,
     Draft,
     FileLock,
-    Unstable,
     is_temporary,
-    read_stable,
     sync_drafts,
-    write_durable,
 )
-from smtspool.query import Limits, candidate
 from smtspool.store import Publication, Store
 
 from .campaign import Campaign
 from .desk import Desk
+from .inputs import NewInputs, content, new_inputs
 from .loops import FINISHED
 
-__all__ = ["Publisher", "export_inputs"]
+__all__ = ["Publisher"]
 
 log = logging.getLogger("smtspool")
 
@@ -49,14 +44,16 @@ LOCK = ".publish.lock"
 BUSY_PAUSE_SECONDS = 0.1
 
 
-def result_document(publication: Publication, new_inputs: Sequence[bytes]) -> bytes:
+def result_document(publication: Publication, inputs: NewInputs) -> bytes:
     """The JSON document of one answered query (schema ``smtspool-result-v1``), a line for each member."""
     result = publication.result
     members: Mapping[str, object] = {
         "schema": RESULT_SCHEMA,
         "id": result.query_id,
         **result.answer.to_json(),
-        "inputs_hex": [new_input.hex() for new_input in new_inputs],
+        "inputs_hex": [data.hex() for data in inputs.data],
+        "inputs_naming": inputs.naming,
+        "inputs_missing": inputs.why,
         "metadata": publication.metadata,
         "submissions": [one.to_json() for one in publication.submissions.listed],
         "submissions_total": publication.submissions.total,
@@ -64,15 +61,6 @@ def result_document(publication: Publication, new_inputs: Sequence[bytes]) -> by
     }
     lines = (f" {json.dumps(name)}: {json.dumps(value)}" for name, value in members.items())
     return "{{\n{}\n}}\n".format(",\n".join(lines)).encode()
-
-
-def _new_inputs(publication: Publication) -> list[bytes]:
-    """The inputs that take the branch: the model written over each input known to reach it, oldest first."""
-    model = publication.result.answer.model
-    if model is None:
-        return []
-    made = (candidate(witness, model) for witness in publication.witnesses)
-    return list(dict.fromkeys(new_input for new_input in made if new_input))
 
 
 @dataclass(slots=True)
@@ -87,14 +75,13 @@ class _Writing:
     def draft(self, results: Directory, inputs: Directory) -> None:
         """Raises AdmissionError when a value of the model is no byte."""
         identity = self.publication.result.query_id
-        new_inputs = _new_inputs(self.publication)
-        self.inputs = len(new_inputs)
-        for number, new_input in enumerate(new_inputs):
-            # AFL++ reads every file of a foreign directory whose name does not start with a dot.
-            name = f"id:{self.publication.id:06},query:{identity[:16]}"
-            name += f",witness:{number}" if number else ""
-            self.drafts.append((Draft.write(inputs, new_input), name))
-        document = result_document(self.publication, new_inputs)
+        found = new_inputs(self.publication)
+        self.inputs = len(found.data)
+        for name, data in found.named(self.publication):
+            if content(inputs, name) == data:
+                continue  # published before: a fuzzer would read it again for its new time
+            self.drafts.append((Draft.write(inputs, data), name))
+        document = result_document(self.publication, found)
         self.drafts.append((Draft.write(results, document), f"{identity}.json"))
 
     def publish(self) -> None:
@@ -192,23 +179,3 @@ def _sweep(directory: Directory) -> None:
         if is_temporary(name):
             with suppress(FileNotFoundError):  # an operator tidies up too
                 directory.unlink(name)
-
-
-def export_inputs(campaign: Campaign, folder: Path) -> int:
-    """Copy the new inputs that ``folder`` does not have yet; returns how many. Made for ``afl-fuzz -F``.
-
-    One that is being published again in this moment is left for the next export.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    exported = 0
-    real = os.path.realpath(folder)
-    with Directory.open(campaign.out / "inputs") as inputs, Directory.open(real) as target:
-        present = set(target.names())
-        for name in sorted(set(inputs.names()) - present):
-            if not name.startswith("."):
-                with suppress(Unstable):
-                    data, _ = read_stable(inputs, name, Limits().witness)
-                    write_durable(target, name, data, sync=False)
-                    exported += 1
-        target.sync()
-    return exported

@@ -6,12 +6,12 @@ outbox only remembers which are due, how often writing failed, and which were gi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
 from .database import Database
-from .rows import Damaged, read_answer, read_metadata, read_witnesses
+from .rows import Damaged, read_answer, read_metadata, read_query, read_witnesses
 from .submissions import read_submissions
 from .values import Publication, Result
 
@@ -23,6 +23,7 @@ __all__ = [
     "published",
     "republish",
     "revive_publications",
+    "sat_publications",
 ]
 
 MAX_FAILURE_CHARS = 4096
@@ -85,7 +86,29 @@ def _read(db: Database, number: int, since: float, failures: int, query: int) ->
     result = Result(number, identity.hex(), read_answer(body, digest), completed)
     witnesses = tuple(read_witnesses(db, query))
     submissions = read_submissions(db, query)
-    return Publication(number, read_metadata(db, query), witnesses, submissions, result, failures, since)
+    # Only where no witness says which symbol is which byte are the query's own symbols asked.
+    unsaid = result.answer.model is not None and not any(witness.symbols for witness in witnesses)
+    asked = read_query(db, query) if unsaid else None
+    metadata = read_metadata(db, query) if asked is None else asked.metadata
+    return Publication(number, metadata, witnesses, submissions, asked, result, failures, since)
+
+
+def sat_publications(db: Database) -> Iterator[Publication]:
+    """The publications of all ``sat`` answers, whatever their state, one after the other. Raises Damaged."""
+    after = 0
+    while True:
+        with db.read() as connection:
+            row = connection.execute(
+                "SELECT r.number, p.due, p.failures, r.query FROM results r "
+                "JOIN publications p ON p.result = r.number "
+                "WHERE r.number > ? AND r.status = 'sat' ORDER BY r.number LIMIT 1",
+                (after,),
+            ).fetchone()
+            if row is None:
+                return
+            found = _read(db, *row)
+        yield found
+        after = found.id
 
 
 def published(db: Database, written: Iterable[Publication], inputs: Mapping[int, int]) -> None:

@@ -281,6 +281,10 @@ class Store:
         """Results whose files are to be written now, longest due first."""
         return outbox.due_publications(self._db, limit, self._backoff)
 
+    def sat_publications(self) -> Iterator[Publication]:
+        """The publications of all ``sat`` answers, due or not; InfrastructureError at a damaged one."""
+        return outbox.sat_publications(self._db)
+
     def published(self, written: Iterable[Publication], inputs: Mapping[int, int] | None = None) -> None:
         """The files of these publications are durable; what changed since they were read stays due.
 

@@ -82,6 +82,7 @@ class Publication:
     metadata: Mapping[str, object]
     witnesses: tuple[Witness, ...]
     submissions: Submissions
+    query: Query | None  # of a model that no witness says the bytes of
     result: Result
     failures: int  # of earlier tries
     due: float  # seconds since the epoch

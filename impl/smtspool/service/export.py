@@ -1,0 +1,83 @@
+"""New test inputs for a fuzzer, derived from the store and compared with what is published."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from smtspool.errors import AdmissionError
+from smtspool.files import Directory, write_durable
+from smtspool.store import Store
+
+from .campaign import Campaign
+from .inputs import NewInputs, content, new_inputs
+
+__all__ = ["Export", "export_inputs"]
+
+EXPORT_SCHEMA = "smtspool-export-v1"
+
+
+@dataclass(slots=True)
+class Export:
+    """What an export did, and what it met."""
+
+    written: int = 0  # files that the folder did not have, or had otherwise
+    present: int = 0
+    sat: int = 0  # answers that could give an input
+    namings: Counter[str] = field(default_factory=Counter)  # inputs without a witness, by naming
+    without: Counter[str] = field(default_factory=Counter)  # sat answers without an input, by reason
+    damaged: list[str] = field(default_factory=list)  # files of out/inputs that are not what was published
+
+    def to_json(self) -> dict[str, object]:
+        return {"schema": EXPORT_SCHEMA, **{name: getattr(self, name) for name in self.__slots__}}
+
+    def notes(self) -> Iterator[str]:
+        """What a user should know, a line each."""
+        for naming, count in sorted(self.namings.items()):
+            yield f"{count} taken by the naming {naming}, without a witness; bytes without a symbol are 00"
+        for why, count in sorted(self.without.items()):
+            yield f"{count} sat without an input: {why}"
+        if self.without:
+            yield "say which symbol is which byte: submit an envelope with a witness, see docs/queries.md"
+        if not self.sat:
+            yield "no query is sat yet, so there is no input"
+        for name in self.damaged:
+            yield f"damaged: out/inputs/{name} is not what was published; exported from the store"
+        if self.damaged:
+            yield "`smtspool republish DIR --all` and the next `smtspool serve` write out/ anew"
+
+
+def export_inputs(campaign: Campaign, folder: Path) -> Export:
+    """Bring all new inputs into ``folder``, durably. Made for ``afl-fuzz -F``.
+
+    The store says what they are; a published file that differs is named, and its right content exported.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    export = Export()
+    with (
+        Store.view(campaign.store) as store,
+        Directory.open(campaign.out / "inputs") as published,
+        Directory.open(folder.resolve()) as target,
+    ):
+        for publication in store.sat_publications():
+            try:
+                found = new_inputs(publication)
+            except AdmissionError as error:
+                found = NewInputs(why=error.message)
+            export.sat += 1
+            if found.why is not None:
+                export.without[found.why] += 1
+            if found.naming is not None:
+                export.namings[found.naming] += len(found.data)
+            for name, data in found.named(publication):
+                if content(published, name) not in (None, data):
+                    export.damaged.append(name)
+                if content(target, name) == data:
+                    export.present += 1
+                    continue
+                write_durable(target, name, data, sync=False)
+                export.written += 1
+        target.sync()
+    return export

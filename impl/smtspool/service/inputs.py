@@ -1,0 +1,69 @@
+"""From an answer to new test inputs: their bytes, their names, and how the bytes were told.
+
+The inputs follow from the model, the witnesses and the query, so they can be derived again at any time. The
+publisher writes them, and the export compares them with what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from smtspool.errors import AdmissionError
+from smtspool.files import Directory, Unstable, read_stable
+from smtspool.query import Limits, candidate, implied_input
+from smtspool.store import Publication
+
+__all__ = ["NewInputs", "content", "new_inputs"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewInputs:
+    """The inputs of one answer, and the ``naming`` they were taken from if no witness says it.
+
+    Of a ``sat`` answer without an input ``why`` is the reason.
+    """
+
+    data: tuple[bytes, ...] = ()
+    naming: str | None = None
+    why: str | None = None
+
+    def named(self, publication: Publication) -> Iterator[tuple[str, bytes]]:
+        """Each input with the name of its file; AFL++ reads every file whose name begins with no dot."""
+        stem = f"id:{publication.id:06},query:{publication.result.query_id[:16]}"
+        for number, data in enumerate(self.data):
+            yield f"{stem},witness:{number}" if number else stem, data
+
+
+def new_inputs(publication: Publication) -> NewInputs:
+    """The model written over each input known to reach the branch, oldest first.
+
+    Where no witness says which symbol is which byte, the names of the symbols may.
+
+    Raises AdmissionError when a value of the model is no byte.
+    """
+    model = publication.result.answer.model
+    if model is None:
+        return NewInputs()
+    told = [witness for witness in publication.witnesses if witness.symbols]
+    if told or publication.query is None:
+        made = (candidate(witness, model) for witness in publication.witnesses)
+        return NewInputs(tuple(dict.fromkeys(data for data in made if data)))
+    bases = [witness.input for witness in publication.witnesses] or [b""]
+    implied = [implied_input(publication.query, model, base) for base in bases]
+    found = tuple(dict.fromkeys(one.data for one in implied if one.data))
+    if found:
+        return NewInputs(found, implied[0].naming)
+    why = implied[0].why or "the input is empty"
+    return NewInputs(why=f"no witness says which symbol is which byte, and {why}")
+
+
+def content(folder: Directory, name: str) -> bytes | None:
+    """None where there is no such file, or one that is being written."""
+    with suppress(FileNotFoundError, Unstable):
+        try:
+            return read_stable(folder, name, Limits().witness)[0]
+        except AdmissionError:
+            return b""  # a link, a folder, or far too long: no input at least
+    return None
