@@ -91,3 +91,14 @@ def test_a_flipped_byte_is_reported_or_changes_nothing(original: Path, tmp_path:
             clean += 1
             assert contents(directory) == expected, what
     assert clean < 100
+
+
+def test_a_query_with_a_senseless_number_is_reported_and_left_behind(original: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "store"
+    shutil.copytree(original, directory)
+    with closing(sqlite3.connect(directory / INDEX, isolation_level=None)) as connection:
+        connection.execute("UPDATE queries SET number = 1 << 60 WHERE number = 12")
+        connection.execute("UPDATE sqlite_sequence SET seq = 1 << 60")
+    assert Store.fsck(directory)
+    with Store.open(tmp_path / "new", create=True) as store:
+        assert store.salvage(directory).queries >= 15

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,6 @@ def test_an_owner_that_ends_meanwhile_is_no_finding(sound: Path) -> None:
         store.register() as owner,
         closing(fsck.connect_view(sound / "index.sqlite3")[0]) as connection,
     ):
-        connection.execute("BEGIN")
         findings = fsck._findings(connection, sound)
         assert connection.execute("SELECT count(*) FROM owners").fetchone() == (1,)
         owner.close()
@@ -141,12 +141,12 @@ def test_a_service_that_comes_and_goes_meanwhile_is_no_damage(
         store.ingest([query(number, witness=bytes(20_000)) for number in range(100)])
     texts, sessions = fsck._queries, []
 
-    def after_a_session(connection: sqlite3.Connection) -> Iterator[Finding]:
+    def after_a_session(connection: sqlite3.Connection, *more: Any) -> Iterator[Finding]:
         if not sessions:
             sessions.append("of a service")
             with Store.open(directory) as store:
                 store.ingest([query(number, witness=bytes(20_000)) for number in range(100, 200)])
-        return texts(connection)
+        return texts(connection, *more)
 
     monkeypatch.setattr(fsck, "_queries", after_a_session)
     assert Store.fsck(directory) == []

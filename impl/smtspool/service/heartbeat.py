@@ -9,6 +9,7 @@ from smtspool.store import Store
 
 from .config import Settings
 from .desk import Desk
+from .journal import JournalWatch
 from .telemetry import Telemetry
 
 __all__ = ["Heartbeat", "renew_leases"]
@@ -39,6 +40,7 @@ class Heartbeat:
         self._store: Store | None = None
         self._renew_at = 0.0
         self._flush_at = 0.0
+        self._journal = JournalWatch()
 
     def close(self) -> None:
         if self._store is not None:
@@ -58,6 +60,7 @@ class Heartbeat:
             self._telemetry.flush(self._store)
             self._flush_at = now + IDLE_FLUSH_SECONDS
         self._store.reap()
+        self._journal.look(self._store)
         return min(BEAT_SECONDS, self._settings.lease_seconds / BEATS_PER_LEASE)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from wsgiref.simple_server import WSGIServer
@@ -22,6 +23,7 @@ from smtspool import threads
 from smtspool.errors import InfrastructureError
 from smtspool.store import Store
 
+from .journal import journal
 from .loops import Health
 from .profiling import KNOWLEDGE
 
@@ -51,6 +53,7 @@ class _StoreCollector(Collector):
             with self._open_store() as store:
                 counters = store.counters()
                 profile = store.get(KNOWLEDGE)
+                kept = journal(store)
         except InfrastructureError as error:
             log.warning("metrics: %s", error)
             return
@@ -61,6 +64,11 @@ class _StoreCollector(Collector):
             family.add_metric([name], value)
         yield gauge
         yield counter
+        yield GaugeMetricFamily("smtspool_journal_bytes", "Length of the store's journal", value=kept.bytes)
+        stuck = 0.0 if kept.stuck_since is None else max(0.0, time.time() - kept.stuck_since)
+        yield GaugeMetricFamily(
+            "smtspool_journal_stuck_seconds", "How long a reader has kept it", value=stuck
+        )
         told = GaugeMetricFamily("smtspool_profile", "Value profiles, as last told", labels=["name"])
         for name, value in sorted(profile.items() if isinstance(profile, dict) else ()):
             if isinstance(value, int):  # also true and false

@@ -20,6 +20,7 @@ from smtspool.spool import Spool
 from smtspool.store import Counts, Store
 
 from .campaign import Campaign
+from .journal import Journal, journal
 from .logs import plain
 from .profiling import KNOWLEDGE
 
@@ -39,6 +40,7 @@ class Snapshot:
     counts: Counts
     counters: dict[str, int | float]
     profile: dict[str, Any] | None = None  # of the coordinator that leads, or led last
+    journal: Journal | None = None  # of the store
 
     def to_json(self) -> dict[str, object]:
         return {"schema": STATUS_SCHEMA, **asdict(self)}
@@ -54,7 +56,8 @@ def snapshot(campaign: Campaign, store: Store) -> Snapshot:
         backlog = spool.backlog()
     told = store.get(KNOWLEDGE)
     profile = told if isinstance(told, dict) else None
-    return Snapshot(str(campaign.root), time.time(), backlog, Counts.of(counters), counters, profile)
+    now, counts = time.time(), Counts.of(counters)
+    return Snapshot(str(campaign.root), now, backlog, counts, counters, profile, journal(store))
 
 
 def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
@@ -151,6 +154,9 @@ def _trouble(now: Snapshot) -> Table:
         "publications given up": "publications.dead",
     }
     rows = [(text, f"{now.counter(name):,.0f}") for text, name in names.items() if now.counter(name)]
+    if now.journal is not None and now.journal.stuck_since is not None:
+        minutes = (now.taken - now.journal.stuck_since) / 60
+        rows.append(("journal kept by a reader", f"{now.journal.bytes >> 20:,} MiB, {minutes:.0f} min"))
     return _rows("trouble", rows or [("none", "")])
 
 

@@ -2,6 +2,7 @@
 
 from .database import BUSY_TIMEOUT_SECONDS
 from .fsck import Fault, Finding
+from .journal import LONG_BYTES as LONG_JOURNAL_BYTES
 from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
@@ -15,6 +16,7 @@ from .values import Counts, Lease, Order, Publication, Result, State
 
 __all__ = [
     "BUSY_TIMEOUT_SECONDS",
+    "LONG_JOURNAL_BYTES",
     "Backoff",
     "Counts",
     "Fault",

@@ -1,8 +1,9 @@
 """Verification of a whole store, changing nothing.
 
 Every text is read and checked against its digest, every row against the rows it speaks of, every counter
-against what it counts. All of it is one view, so a running service does not disturb it; if one starts while
-a store is read that nobody had open, the store is read once more.
+against what it counts. What concerns many rows is one view, and each piece of a table that is read row by row
+another, so a running service does not disturb it and its journal is not kept for long; if one starts while a
+store is read that nobody had open, the store is read once more.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ NOT_COVERED = frozenset(
         *("submissions.mark", "submissions.submitted"),
     }
 )
+
+# Queries that are read in one view.
+CHUNK = 256
 
 # The errors of SQLite that mean a damaged file or disk.
 _DAMAGE = frozenset(
@@ -98,7 +102,6 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
             with closing(connection):
                 # Damaged text is to be reported, not to end the report.
                 connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
-                connection.execute("BEGIN")
                 found.extend(_findings(connection, directory))
     except (InfrastructureError, sqlite3.Error) as error:
         cause = error.__cause__ or error
@@ -115,21 +118,32 @@ def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Findi
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID or version != len(MIGRATIONS):
         raise ConfigError(f"{directory} holds a store of version {version}, fsck knows {len(MIGRATIONS)}")
+    connection.execute("BEGIN")
     yield from _schema(connection)
     for (message,) in connection.execute("PRAGMA integrity_check"):
         if message != "ok":
             yield Finding(Fault.DATABASE, INDEX_NAME, message)
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield Finding(Fault.REFERENCE, f"{table} {row}", f"speaks of a row of {parent} that is not there")
-    yield from _queries(connection)
-    yield from _witnesses(connection)
-    yield from _submissions(connection)
     for fault, message, statement in _CONTRADICTIONS:
         for (subject,) in connection.execute(statement):
             yield Finding(fault, str(subject), message)
     yield from _trees(connection)
     yield from _counters(connection)
     yield from _owners(connection, directory)
+    chains = {0: b""}
+    high = -1
+    while (low := _first_after(connection, high)) is not None:
+        high = low + CHUNK - 1
+        yield from _queries(connection, chains, low, high)
+        yield from _witnesses(connection, low, high)
+        yield from _submissions(connection, low, high)
+
+
+def _first_after(connection: sqlite3.Connection, number: int) -> int | None:
+    """The lowest number of a query above this one; a damaged one may be very high."""
+    (first,) = connection.execute("SELECT min(number) FROM queries WHERE number > ?", (number,)).fetchone()
+    return None if first is None else int(first)
 
 
 def _schema(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -142,14 +156,16 @@ def _schema(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding(Fault.DATABASE, str(name), "is not as this version makes it")
 
 
-def _queries(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _queries(
+    connection: sqlite3.Connection, chains: dict[int, bytes], low: int, high: int
+) -> Iterator[Finding]:
     """Each query with its text, its prefix chain, its form and its result."""
     rows = connection.execute(
         "SELECT q.number, q.id, q.prefix, q.depth, q.state, f.digest, t.body, r.status, r.digest, r.body "
         "FROM queries q LEFT JOIN forms f ON f.number = q.form LEFT JOIN texts t ON t.query = q.number "
-        "LEFT JOIN results r ON r.query = q.number"
+        "LEFT JOIN results r ON r.query = q.number WHERE q.number BETWEEN ? AND ?",
+        (low, high),
     )
-    chains = {0: b""}
     for _, identity, prefix, depth, state, form, body, status, answer_digest, answer in rows:
         subject = identity.hex()
         if (state == "done") != (answer is not None):
@@ -207,18 +223,22 @@ def _result(subject: str, query: Query, status: str, digest: bytes, body: bytes)
         yield Finding(Fault.RESULT, subject, str(error))
 
 
-def _witnesses(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _witnesses(connection: sqlite3.Connection, low: int, high: int) -> Iterator[Finding]:
     rows = connection.execute(
-        "SELECT q.id, w.position, w.digest, w.body FROM witnesses w JOIN queries q ON q.number = w.query"
+        "SELECT q.id, w.position, w.digest, w.body FROM witnesses w JOIN queries q ON q.number = w.query "
+        "WHERE w.query BETWEEN ? AND ?",
+        (low, high),
     )
     for identity, position, digest, body in rows:
         if digest_of(body) != digest:
             yield Finding(Fault.WITNESS, identity.hex(), f"witness {position} does not match its digest")
 
 
-def _submissions(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _submissions(connection: sqlite3.Connection, low: int, high: int) -> Iterator[Finding]:
     rows = connection.execute(
-        f"SELECT q.id, {COLUMNS} FROM submissions s JOIN queries q ON q.number = s.query"
+        f"SELECT q.id, {COLUMNS} FROM submissions s JOIN queries q ON q.number = s.query "
+        "WHERE s.query BETWEEN ? AND ?",
+        (low, high),
     )
     for identity, *columns in rows:
         try:

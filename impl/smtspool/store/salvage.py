@@ -35,6 +35,8 @@ LONGEST_TIMEOUT_MS = 3_600_000
 _DAMAGED = (InfrastructureError, MisuseError, sqlite3.Error, ValueError, TypeError, KeyError)
 # No row of a query takes fewer bytes of the file: how many there may be when nothing else tells.
 LEAST_ROW_BYTES = 64
+# Results are numbered on when a query is asked again; so many times on average is more than enough.
+RETRIES = 100
 
 
 @dataclass(slots=True)
@@ -62,13 +64,13 @@ def salvage(directory: Path, db: Database) -> Salvaged:
         # Whoever writes meanwhile is let be: every range is a view of its own.
         connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
         highest = _highest(connection, "SELECT max(number) FROM queries", "SELECT max(query) FROM texts")
-        if highest is None:
-            highest = path.stat().st_size // LEAST_ROW_BYTES
+        most = path.stat().st_size // LEAST_ROW_BYTES  # a damaged number may be any
+        highest = most if highest is None else min(highest, most)
         ids: dict[int, str] = {}
         for low in range(1, highest + 1, CHUNK):
             ids |= _save_queries(connection, low, min(low + CHUNK - 1, highest), db, saved)
         last = _highest(connection, "SELECT seq FROM sqlite_sequence", "SELECT max(number) FROM results")
-        for low in range(1, (highest if last is None else last) + 1, CHUNK):
+        for low in range(1, min(last or most, RETRIES * most) + 1, CHUNK):
             saved.answers += _save_answers(_rows(connection, _RESULTS, low, low + CHUNK - 1), ids, db)
     return saved
 

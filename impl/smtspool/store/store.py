@@ -17,6 +17,7 @@ from . import listing, outbox, owners, queue
 from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
 from .forms import reopen
 from .fsck import Finding, check_store
+from .journal import journal_bytes, journal_readers, write_back
 from .listing import Found, Wanted
 from .outbox import Backoff
 from .owners import Owner
@@ -322,11 +323,32 @@ class Store:
             row = connection.execute("SELECT value FROM knowledge WHERE name = ?", (name,)).fetchone()
         return None if row is None else json.loads(row[0])
 
-    # Life cycle
+    # Upkeep
+
+    def journal_bytes(self) -> int:
+        """Length of the database's journal; a reader that does not end keeps it growing."""
+        return journal_bytes(self._db.path)
+
+    def write_back(self) -> tuple[int, int]:
+        """Write back what of the journal no reader holds: its pages, and how many of them are written back.
+
+        (-1, -1) if another process is at it.
+        """
+        return write_back(self._db)
+
+    def journal_readers(self) -> list[int]:
+        """Other processes that hold a place in the journal at this moment, as far as the kernel tells."""
+        return journal_readers(self._db.path)
+
+    def now(self) -> float:
+        """The time, on the store's clock."""
+        return self._db.now()
 
     def salvage(self, directory: Path) -> Salvaged:
         """Save what can be read of the damaged store in ``directory``, which is only read, into this one."""
         return salvage(Path(directory), self._db)
+
+    # Life cycle
 
     @staticmethod
     def fsck(directory: Path) -> list[Finding]:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from smtspool.errors import InfrastructureError
 
-__all__ = ["Unused", "connect_view", "journal_of", "unused"]
+__all__ = ["Unused", "connect_view", "index_of", "journal_of", "unused"]
 
 # What changes in a file that nobody has open when it is used again: inode, size, time.
 Unused = tuple[int, int, int]
@@ -46,7 +46,7 @@ def connect_view(path: Path, timeout_s: float = 5.0) -> tuple[sqlite3.Connection
             connection.close()
             if state is None and unused(path) is not None:
                 continue  # whoever had it open has closed it in between
-            if state is None and not _shm(path).exists() and not os.access(path.parent, os.W_OK):
+            if state is None and not index_of(path).exists() and not os.access(path.parent, os.W_OK):
                 raise InfrastructureError(
                     f"{path}: its journal has no index (-shm), and none can be made here: "
                     "read it as its owner, or copy the folder and read the copy"
@@ -72,5 +72,6 @@ def journal_of(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
-def _shm(path: Path) -> Path:
+def index_of(path: Path) -> Path:
+    """Where SQLite keeps its index of the journal, and the locks of readers."""
     return path.with_name(path.name + "-shm")

@@ -1,0 +1,65 @@
+"""Watching the journal of the store: a reader that does not end makes it grow, and nobody else says so."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from smtspool.store import LONG_JOURNAL_BYTES, Store
+
+__all__ = ["Journal", "JournalWatch", "journal"]
+
+log = logging.getLogger("smtspool")
+
+KNOWLEDGE = "journal"
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The journal at one moment."""
+
+    bytes: int
+    # Since when a reader keeps it from being written back, in seconds since the epoch; None: nobody does.
+    stuck_since: float | None
+
+
+def journal(store: Store) -> Journal:
+    """Its length now; ``stuck_since`` as a service last told."""
+    size = store.journal_bytes()
+    told = store.get(KNOWLEDGE) if size >= LONG_JOURNAL_BYTES else None
+    return Journal(size, told if isinstance(told, float) else None)
+
+
+class JournalWatch:
+    """Looks now and then, on the thread of the store; warns when it is stuck and each time it has doubled."""
+
+    def __init__(self) -> None:
+        self._written = -1  # pages that were written back at the last look, -1 if there was nothing to do
+        self._warn_at = 0  # bytes
+
+    def look(self, store: Store) -> None:
+        """Write the journal back if that is due; stuck is one that got no further since the last look."""
+        size = store.journal_bytes()
+        pages, written = store.write_back() if size >= LONG_JOURNAL_BYTES else (0, 0)
+        if written < 0:
+            return  # another service is at it
+        stuck = written < pages and written == self._written
+        self._written = written if written < pages else -1
+        known = store.get(KNOWLEDGE)
+        if stuck and known is None:
+            store.put(KNOWLEDGE, store.now())
+        elif written == pages and known is not None:
+            store.put(KNOWLEDGE, None)
+        if stuck and size >= self._warn_at:
+            self._warn_at = 2 * size
+            readers = ", ".join(map(str, store.journal_readers())) or "unknown"
+            log.warning(
+                "the journal of the store has %d MiB and cannot be written back: somebody reads without an "
+                "end (process %s); end it, or the disk fills",
+                size // MIB,
+                readers,
+            )
+        elif written == pages and self._warn_at:
+            self._warn_at = 0
+            log.info("the journal of the store is written back again")
