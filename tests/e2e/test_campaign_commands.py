@@ -51,7 +51,7 @@ def test_from_init_to_results(place: Place) -> None:
     [status] = place.documents("status", "campaign", "--json")
     assert status["schema"] == "smtspool-status-v1"
     assert status["counts"]["sat"] + status["counts"]["unsat"] == len(asked)
-    assert "queries answered" in place.run("status", "campaign").stdout
+    assert "answered" in place.run("status", "campaign").stdout
 
 
 def test_new_inputs_are_exported_for_afl(place: Place) -> None:
@@ -314,7 +314,7 @@ def test_an_interval_that_is_none_is_exit_2(place: Place, interval: str) -> None
 def test_the_live_screen_is_left_as_it_was_entered(place: Place) -> None:
     place.create(("a.smt2", equation(1)))
     with on_a_terminal(place, "status", place.root, "--interval", "0.1") as terminal:
-        until(lambda: terminal.shown().count("files in incoming") > 1, "a refresh")
+        until(lambda: terminal.shown().count("files waiting") > 1, "a refresh")
         terminal.child.send_signal(signal.SIGINT)
         assert terminal.wait() == 130
         assert terminal.shown().count("\x1b[?1049h") == terminal.shown().count("\x1b[?1049l") == 1

@@ -7,12 +7,14 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from smtspool.spool import Spool
 from smtspool.store import Store
 from tests.e2e.campaign import Place
-from tests.service.support import PATIENCE_S, equation, locked, query, until
+from tests.service.support import ODD_ENGINE, PATIENCE_S, equation, locked, query, until
 
 
 @pytest.fixture
@@ -116,6 +118,47 @@ def test_a_start_that_waits_can_be_ended(place: Place, store_disk: Path) -> None
     assert place.run("fsck", place.root).stdout == "clean\n"
     assert list((store_disk / "owners").iterdir()) == []
     place.assert_no_process_left()
+
+
+def status(place: Place) -> dict[str, Any]:
+    [document] = place.documents("status", place.root, "--json")
+    return document
+
+
+def test_a_disk_that_is_full_while_it_serves_is_seen_by_whoever_looks(place: Place, store_disk: Path) -> None:
+    child = place.start("serve", place.root)
+    until(lambda: status(place)["counts"]["sat"] == 1, "the answer")
+    filler = fill(store_disk)
+    with Spool.open(place.root / "spool") as spool:
+        spool.submit("b.smt2", equation(2, name="y").encode())
+    until(lambda: any(one["failing"] for one in status(place)["services"]), "the failure")
+    now = status(place)
+    assert now["unreadable"] is None and now["counts"]["sat"] == 1
+    severe = [trouble["what"] for trouble in now["trouble"] if trouble["severe"]]
+    assert any(" failing for " in what and "full" in what for what in severe), severe
+    assert "the disk is full below store" in severe
+    filler.unlink()
+    until(lambda: status(place)["counts"]["sat"] == 2, "the second answer", 2 * PATIENCE_S)
+    until(lambda: not any(one["failing"] for one in status(place)["services"]), "its end")
+    [over] = [trouble["what"] for trouble in status(place)["trouble"] if "over" in trouble["what"]]
+    assert "full" in over
+    child.terminate()
+    child.communicate(timeout=PATIENCE_S)
+    assert status(place)["services"] == []
+
+
+def test_a_service_that_was_killed_with_work_left_is_missed(place: Place) -> None:
+    place.create(("a.smt2", equation(1, name="slow", against=2)), ("b.smt2", equation(2, name="slow")))
+    child = place.start("serve", place.root, "-e", ODD_ENGINE, "-t", "1000", "--jobs", "1")
+    until(lambda: place.counts().leased, "a lease")
+    assert [one["alive"] for one in status(place)["services"]] == [True]
+    child.kill()
+    child.communicate(timeout=PATIENCE_S)
+    now = status(place)
+    [trouble] = [trouble["what"] for trouble in now["trouble"] if trouble["severe"]]
+    assert trouble.startswith("no service is running; 2 queries") and now["eta_seconds"] is None
+    assert any(f"pid {child.pid} on " in one["what"] and "died" in one["what"] for one in now["trouble"])
+    assert "! no service is running" in place.run("status", place.root, "--once").stdout
 
 
 def test_a_start_at_a_locked_store_waits(place: Place) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.live import Live
 
 from smtspool import printing, service
@@ -36,20 +36,21 @@ def status(
     if not 0.1 <= interval <= 86_400:  # written so that it refuses NaN too, as no range of typer does
         raise MisuseError(f"--interval must be a number of seconds from 0.1 to 86400, not {interval:g}")
     campaign = service.Campaign.open(directory)
-    with Store.view(campaign.store) as store:
-        now = service.snapshot(campaign, store)
-        if as_json:
-            printing.document(now.to_json())
-            return
-        console = Console()
-        if once or not console.is_terminal:
-            console.print(service.screen(now))
-            return
-        with Live(service.screen(now), console=console, screen=True, auto_refresh=False) as live:
-            while True:  # until SIGINT unwinds it
-                time.sleep(interval)
-                before, now = now, service.snapshot(campaign, store)
-                live.update(service.screen(now, before), refresh=True)
+    if as_json:
+        printing.document(service.look(campaign).to_json())
+        return
+    console = Console(markup=False, emoji=False, highlight=False)
+    if once or not console.is_terminal:
+        console.print(service.screen(service.look(campaign), width=console.width))
+        return
+
+    def looked() -> RenderableType:
+        return service.screen(service.look(campaign), width=console.width, height=console.height, live=True)
+
+    with Live(looked(), console=console, screen=True, auto_refresh=False) as live:
+        while True:  # until SIGINT unwinds it
+            time.sleep(interval)
+            live.update(looked(), refresh=True)
 
 
 class Kind(StrEnum):

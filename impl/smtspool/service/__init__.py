@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from .oneshot import Solved, check, solve_scripts
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
     from .salvage import Rescue, salvage
+    from .screen import screen
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
-    from .status import Snapshot, screen, snapshot
+    from .status import Snapshot, look, snapshot
     from .trace import traced
     from .unadmitted import Unadmitted, unadmitted
 
@@ -43,6 +44,7 @@ __all__ = [
     "leave_if_unwinding",
     "load",
     "log_to_stderr",
+    "look",
     "plain",
     "profile_report",
     "run_demo",
@@ -71,7 +73,8 @@ __getattr__, __dir__ = exports(
         "salvage": ("Rescue", "salvage"),
         "service": ("Service",),
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
-        "status": ("Snapshot", "screen", "snapshot"),
+        "screen": ("screen",),
+        "status": ("Snapshot", "look", "snapshot"),
         "trace": ("traced",),
         "unadmitted": ("Unadmitted", "unadmitted"),
     },

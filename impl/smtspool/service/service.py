@@ -160,8 +160,9 @@ class Service:
 
     def _end(self) -> None:
         self.stop()
-        for loop in (self._keeper, self._plate_loop):
-            self._gone.set()
+        # The plate last: it tells how the end goes, and its lock file is there until the owner has left.
+        for loop, end in ((self._keeper, self._halt), (self._plate_loop, self._gone)):
+            end.set()
             loop.hurry()
             if loop.ident is not None:
                 loop.join()

@@ -1,38 +1,61 @@
-"""How a campaign is doing: one snapshot of the store's counters, as JSON or as a screen.
+"""How a campaign is doing: one look at counters, times and the plates of its services, and what is wrong.
 
-Everything comes from counters, so looking costs the same whatever the store holds, and any process may
-look at any time.
+Looking costs the same whatever the store holds. Any process may look at any time, also one of another user,
+also when the disk is full and when no service lives.
 """
 
 from __future__ import annotations
 
+import os
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rich.columns import Columns
-from rich.console import Group, RenderableType
-from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
-
+from smtspool.errors import InfrastructureError
 from smtspool.spool import Spool
-from smtspool.store import Counts, Store
+from smtspool.store import Counts, Pace, Store, present
 
 from .campaign import Campaign
+from .figures import amount, duration, size
 from .journal import Journal, journal
-from .logs import plain
+from .plate import SERVICE_SCHEMA
 from .profiling import KNOWLEDGE
 
-__all__ = ["Snapshot", "screen", "snapshot"]
+__all__ = ["Snapshot", "Trouble", "look", "snapshot"]
 
 STATUS_SCHEMA = "smtspool-status-v1"
-WINS = "wins."
+NO_COUNTS = Counts(*[0] * 10)
+# A service writes its plate every second.
+SILENT_SECONDS = 15.0
+# Less than this cannot take a checkpoint of the journal.
+LITTLE_SPACE = 64 << 20
+NO_SPACE = 1 << 20
+LAST_ERROR_SECONDS = 3600.0
+COUNTED = {
+    "files rejected": "admission.rejected",
+    "helpers that died": "deaths",
+    "queries parked": "parked",
+    "stale answers refused": "stale",
+    "services found dead": "owners.reaped",
+    "disagreements": "disagreements",
+    "damaged rows": "damaged",
+    "results given up": "publications.dead",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something that is wrong; ``severe`` if work stands still for it. ``since`` is seconds of the epoch."""
+
+    what: str
+    severe: bool = False
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A campaign at one moment; ``taken`` is seconds since the epoch."""
+    """A campaign at one moment; ``taken`` is seconds since the epoch, and so are other times."""
 
     campaign: str
     taken: float
@@ -40,147 +63,190 @@ class Snapshot:
     counts: Counts
     counters: dict[str, int | float]
     profile: dict[str, Any] | None = None  # of the coordinator that leads, or led last
+    pace: Pace = field(default_factory=Pace)
+    services: tuple[Mapping[str, Any], ...] = ()  # plates, with token and alive: true, false, null (unknown)
+    disk_free: Mapping[str, int] = field(default_factory=dict)  # bytes, below store, spool and out
     journal: Journal | None = None  # of the store
+    unreadable: str | None = None  # why the store could not be looked at: counts and pace are nothing then
 
     def to_json(self) -> dict[str, object]:
-        return {"schema": STATUS_SCHEMA, **asdict(self)}
+        eta = self.eta_seconds
+        return {
+            "schema": STATUS_SCHEMA,
+            **asdict(self),
+            "eta_seconds": eta,
+            "trouble": [asdict(trouble) for trouble in self.trouble()],
+        }
 
     def counter(self, name: str) -> float:
         return self.counters.get(name, 0)
 
+    @property
+    def living(self) -> list[Mapping[str, Any]]:
+        """The services that live, and have said something."""
+        return [one for one in self.services if one["alive"]]
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Until all that is stored is answered, at the pace of the last 15 minutes; None without one."""
+        rate = self.pace.answered.per_second
+        return self.counts.open / rate if rate and self.living else None
+
+    @property
+    def run_time(self) -> float | None:
+        """Seconds since the oldest of the living services began."""
+        started = [one["started"] for one in self.living if "started" in one]
+        return self.taken - min(started) if started else None
+
+    def trouble(self) -> list[Trouble]:
+        """What is wrong, the worst first."""
+        found = [*self._standstill(), *self._disks(), *self._failing(), *self._silent()]
+        if self.journal is not None and self.journal.stuck_since is not None:
+            kept = duration(self.taken - self.journal.stuck_since)
+            what = f"a reader has kept the store's journal for {kept}: {size(self.journal.bytes)} and growing"
+            found.append(Trouble(what, since=self.journal.stuck_since))
+        counted = [
+            f"{text} {amount(self.counter(name))}" for text, name in COUNTED.items() if self.counter(name)
+        ]
+        found += [Trouble(text) for text in counted]
+        lost = sum(one.get("log_lines_lost", 0) for one in self.living)
+        if lost:
+            found.append(Trouble(f"log lines lost {amount(lost)}: nobody reads stderr in time"))
+        return sorted(found, key=lambda trouble: not trouble.severe)
+
+    def _standstill(self) -> list[Trouble]:
+        found = []
+        if self.unreadable:
+            found.append(Trouble(f"the store cannot be read: {self.unreadable}", severe=True))
+        if not any(one["alive"] is not False for one in self.services):
+            waiting = [
+                f"{amount(count)} {what}"
+                for count, what in (
+                    (self.counts.open, "queries"),
+                    (self.backlog, "files"),
+                    (self.counts.publications_due, "results"),
+                )
+                if count
+            ]
+            what = "no service is running"
+            if waiting:
+                what += f"; {', '.join(waiting)} wait: start one with smtspool serve"
+            found.append(Trouble(what, severe=bool(waiting)))
+        unknown = sum(one["alive"] is None for one in self.services)
+        if unknown:
+            found.append(Trouble(f"{unknown} lock files cannot be read: services of other users may live"))
+        return found
+
+    def _disks(self) -> list[Trouble]:
+        full = [name for name, free in self.disk_free.items() if free < NO_SPACE]
+        little = [name for name, free in self.disk_free.items() if NO_SPACE <= free < LITTLE_SPACE]
+        found = []
+        if full:
+            found.append(Trouble(f"the disk is full below {', '.join(full)}", severe=True))
+        if little:
+            free = size(min(self.disk_free[name] for name in little))
+            found.append(Trouble(f"the disk is nearly full below {', '.join(little)}: {free} left"))
+        return found
+
+    def _failing(self) -> list[Trouble]:
+        """Loops that fail for one reason are one trouble."""
+        grouped: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+        for one in self.living:
+            for ailment in one.get("failing", ()):
+                grouped.setdefault((one["pid"], ailment["message"]), []).append(ailment)
+        found = []
+        for (pid, message), ailments in grouped.items():
+            names = ", ".join(ailment["loop"] for ailment in ailments)
+            since = min(ailment["since"] for ailment in ailments)
+            times = sum(ailment["failures"] for ailment in ailments)
+            span = duration(self.taken - since)
+            what = f"pid {pid}: {names} failing for {span} ({amount(times)} times): {message}"
+            found.append(Trouble(what, severe=True, since=since))
+        return found
+
+    def _silent(self) -> list[Trouble]:
+        found = []
+        for one in self.services:
+            if "written" not in one:
+                continue
+            silent = self.taken - one["written"]
+            name = f"pid {one['pid']} on {one['host']}"
+            if one["alive"] and silent > SILENT_SECONDS:
+                what = f"{name} has given no sign for {duration(silent)}: stopped, or waiting for a disk"
+                found.append(Trouble(what, severe=True, since=one["written"]))
+            elif one["alive"] is False and one["state"] != "ended":
+                found.append(Trouble(f"{name} died {duration(silent)} ago or later", since=one["written"]))
+            last = one.get("last_error")
+            if one["alive"] and last and not one["failing"] and self.taken - last["at"] < LAST_ERROR_SECONDS:
+                what = f"{duration(self.taken - last['at'])} ago, {last['loop']}: {last['message']}"
+                found.append(Trouble(f"over, {what}", since=last["at"]))
+        return found
+
+
+def look(campaign: Campaign) -> Snapshot:
+    """Look once, whatever fails: what cannot be read is told instead."""
+    try:
+        with Store.view(campaign.store) as store:
+            return snapshot(campaign, store)
+    except InfrastructureError as error:
+        return _around(campaign, unreadable=str(error))
+
 
 def snapshot(campaign: Campaign, store: Store) -> Snapshot:
-    """Look once."""
+    """Look once, through a store that is open."""
     counters = store.counters()
-    with Spool.open(campaign.spool) as spool:
-        backlog = spool.backlog()
     told = store.get(KNOWLEDGE)
-    profile = told if isinstance(told, dict) else None
-    now, counts = time.time(), Counts.of(counters)
-    return Snapshot(str(campaign.root), now, backlog, counts, counters, profile, journal(store))
-
-
-def screen(now: Snapshot, before: Snapshot | None = None) -> RenderableType:
-    """The status screen; rates are between two snapshots and blank without ``before``."""
-    return Panel(
-        Group(
-            Columns([_progress(now, before), _answers(now)], expand=True),
-            Columns([_trouble(now), _engines(now)], expand=True),
-            *([] if now.profile is None else [_profile(now, now.profile)]),
-        ),
-        title=Text(f"smtspool · {plain(now.campaign)}"),
-        subtitle=time.strftime("%H:%M:%S", time.localtime(now.taken)),
+    return _around(
+        campaign,
+        counts=Counts.of(counters),
+        counters=counters,
+        profile=told if isinstance(told, dict) else None,
+        pace=store.pace(),
+        journal=journal(store),
     )
 
 
-def _rows(title: str, rows: list[tuple[str, str]]) -> Table:
-    table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-    table.add_column(style="dim", min_width=22)
-    table.add_column(justify="right", min_width=10)
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
-
-
-def _progress(now: Snapshot, before: Snapshot | None) -> Table:
-    def rate(name: str) -> str:
-        if before is None or now.taken <= before.taken:
-            return ""
-        return f" ({(now.counter(name) - before.counter(name)) / (now.taken - before.taken):.1f}/s)"
-
-    counts = now.counts
-    latency = _ratio(now.counter("admission.latency_seconds"), now.counter("admission.latency_count"))
-    return _rows(
-        "progress",
-        [
-            ("files in incoming", f"{now.backlog:,}"),
-            ("files accepted", f"{now.counter('admission.accepted'):,.0f}{rate('admission.accepted')}"),
-            ("admission latency", f"{latency * 1e3:,.0f} ms"),
-            ("queries pending", f"{counts.pending:,}"),
-            ("queries waiting (same form)", f"{counts.waiting:,}"),
-            ("queries being solved", f"{counts.leased:,}"),
-            ("queries answered", f"{counts.done:,}{rate('queries.done')}"),
-            ("results to publish", f"{counts.publications_due:,}"),
-        ],
+def _around(
+    campaign: Campaign,
+    *,
+    counts: Counts = NO_COUNTS,
+    counters: Mapping[str, int | float] | None = None,
+    **more: Any,
+) -> Snapshot:
+    """A snapshot with everything that is not in the database."""
+    try:
+        with Spool.open(campaign.spool) as spool:
+            backlog = spool.backlog()
+    except InfrastructureError as error:
+        backlog = 0
+        more["unreadable"] = more.get("unreadable") or str(error)
+    services = []
+    for one in present(campaign.store):
+        plate = one.plate if one.plate and one.plate.get("schema") == SERVICE_SCHEMA else None
+        if plate or one.alive is not False:  # else a file that nobody will ever hold
+            services.append({**(plate or {}), "token": one.token, "alive": one.alive})
+    return Snapshot(
+        str(campaign.root),
+        time.time(),
+        backlog,
+        counts,
+        dict(counters or {}),
+        services=tuple(services),
+        disk_free=_disk_free(campaign),
+        **more,
     )
 
 
-def _answers(now: Snapshot) -> Table:
-    counts = now.counts
-    reused = now.counter("reused.sat") + now.counter("reused.unsat")
-    race_ms = 1e3 * _ratio(now.counter("races.seconds"), now.counter("races"))
-    return _rows(
-        "answers",
-        [
-            ("sat, verified", f"{counts.sat:,}"),
-            ("unsat", f"{counts.unsat:,}"),
-            ("unknown", f"{counts.unknown:,}"),
-            ("error", f"{counts.error:,}"),
-            ("reused by form", f"{reused:,.0f}"),
-            ("mean time per race", f"{race_ms:,.1f} ms"),
-            ("races with a hedge", f"{now.counter('races.hedged'):,.0f} of {now.counter('races'):,.0f}"),
-        ],
-    )
-
-
-def _engines(now: Snapshot) -> Table:
-    table = Table(title="engines", title_justify="left", box=None, pad_edge=False)
-    table.add_column("engine")
-    for column in ("attempts", "wins", "cancelled", "mean ms"):
-        table.add_column(column, justify="right")
-    names = {name.split(".", 1)[1] for name in now.counters if name.startswith(("attempts.", WINS))}
-    for name in sorted(names):
-        attempts = now.counter(f"attempts.{name}")
-        table.add_row(
-            name,
-            f"{attempts:,.0f}",
-            f"{now.counter(f'{WINS}{name}'):,.0f}",
-            f"{now.counter(f'cancelled.{name}'):,.0f}",
-            f"{_ratio(now.counter(f'attempt_ms.{name}'), attempts):,.1f}",
-        )
-    return table
-
-
-def _trouble(now: Snapshot) -> Table:
-    names = {
-        "files rejected": "admission.rejected",
-        "scans that met a busy lock": "admission.scans.busy",
-        "helpers that died": "deaths",
-        "queries parked": "parked",
-        "stale answers refused": "stale",
-        "services found dead": "owners.reaped",
-        "disagreements": "disagreements",
-        "damaged rows": "damaged",
-        "publications given up": "publications.dead",
-    }
-    rows = [(text, f"{now.counter(name):,.0f}") for text, name in names.items() if now.counter(name)]
-    if now.journal is not None and now.journal.stuck_since is not None:
-        minutes = (now.taken - now.journal.stuck_since) / 60
-        rows.append(("journal kept by a reader", f"{now.journal.bytes >> 20:,} MiB, {minutes:.0f} min"))
-    return _rows("trouble", rows or [("none", "")])
-
-
-def _profile(now: Snapshot, profile: dict[str, Any]) -> Table:
-    probes = now.counter("probes")
-    probe_ms = 1e3 * _ratio(now.counter("probes.seconds"), probes)
-    rows = [
-        ("telemetry taken", f"{now.counter('telemetry.accepted'):,.0f}"),
-        ("runs in the window", f"{profile['window_records']:,}"),
-        ("domains", f"{profile['current_profiles']:,}{'' if profile['served'] else ', not served'}"),
-        ("domains suppressed", f"{profile['current_suppressed']:,}"),
-        ("generations", f"{profile['generations_published']:,}"),
-        ("probes that answered", f"{now.counter('probes.validated'):,.0f} of {probes:,.0f}"),
-        ("mean time per probe", f"{probe_ms:,.1f} ms"),
-    ]
-    trouble = {
-        "telemetry rejected": now.counter("telemetry.rejected"),
-        "replays that did not match": profile["recovery_replay_mismatches"],
-        "publications that failed": profile["publication_failures"],
-        "checkpoints that failed": profile["checkpoint_failures"],
-    }
-    rows += [(text, f"{count:,.0f}") for text, count in trouble.items() if count]
-    return _rows("profiles", rows)
-
-
-def _ratio(total: float, count: float) -> float:
-    return total / count if count else 0.0
+def _disk_free(campaign: Campaign) -> dict[str, int]:
+    """Bytes that who is not root may still write; of several folders on one file system the first."""
+    found: dict[str, int] = {}
+    seen: set[int] = set()
+    for name, path in (("store", campaign.store), ("spool", campaign.spool), ("out", campaign.out)):
+        try:
+            device, disk = path.stat().st_dev, os.statvfs(path)
+        except OSError:
+            continue  # whoever writes there says what is wrong
+        if device not in seen:
+            seen.add(device)
+            found[name] = disk.f_bavail * disk.f_frsize if disk.f_favail or not disk.f_files else 0
+    return found
