@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from smtspool.service import Export, Snapshot, Solved, Unadmitted
     from smtspool.store import Found, Submissions
 
-__all__ = ["Results", "document", "exported", "model", "progress", "solved", "submitted", "summary"]
+__all__ = [
+    "Results",
+    "document",
+    "exported",
+    "model",
+    "notes",
+    "progress",
+    "solved",
+    "submitted",
+    "summary",
+]
 
 # Fewer files than this need no progress bar.
 MANY = 10
@@ -53,13 +63,19 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
     answer = one.answer
     if as_json:
         place = {"schema": "smtspool-solve-v1", "file": one.script, "number": one.number}
-        document({**place, "id": one.query.id, **answer.to_json()})
+        document({**place, "id": one.query.id, **answer.to_json(), "notes": one.query.notes})
         return
     print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
     if not answer.status.definite:
         _complain(f"{one.script}: {answer.reason}")
     if with_model and answer.model is not None:
         model(one.query, answer.model)
+
+
+def notes(script: str, texts: Iterable[str]) -> None:
+    """What was dropped when ``script`` was read."""
+    for text in texts:
+        _complain(f"{script}: {text}")
 
 
 def model(query: Query, values: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
 import subprocess
@@ -109,3 +110,25 @@ def test_a_folder_is_submitted_and_solved_as_it_is(place: Place, folder: Path) -
     assert not any((place.root / "spool" / "rejected").iterdir())
     answers = place.documents("results", "campaign", "--json")
     assert sorted(answer["status"] for answer in answers) == ["sat", "sat", "sat", "unsat"]
+
+
+def test_what_is_dropped_is_noted_where_somebody_looks(place: Place) -> None:
+    noted = "(set-option :smt.random_seed 7)" + equation(1) + "(exit)" + equation(2)
+    notes = [
+        "the option :smt.random_seed is unknown and dropped",
+        "a check-sat after the last exit is ignored",
+    ]
+    path = place.file("q.smt2", noted)
+    [document] = place.documents("solve", "--json", path)
+    assert document["notes"] == notes
+    assert document["id"] == place.documents("solve", "--json", place.file("p.smt2", equation(1)))[0]["id"]
+    assert place.run("solve", path).stderr == ""
+    assert place.run("solve", "-v", "q.smt2").stderr == "".join(
+        f"smtspool: q.smt2: {note}\n" for note in notes
+    )
+    place.run("init", "campaign")
+    place.run("submit", "campaign", path)
+    log = place.run("serve", "-v", "--once", "campaign").stderr
+    assert all(f"q.smt2: {note}" in log for note in notes)
+    [result] = (place.root / "out" / "results").iterdir()
+    assert json.loads(result.read_text())["notes"] == notes

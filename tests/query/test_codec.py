@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Query, Witness, decode, decode_metadata, encode, parse_envelope, parse_smt2
+from smtspool.query import Query, Witness, decode, decode_remarks, encode, parse_envelope, parse_smt2
 from tests.query.generate import script_of, scripts
 
 
@@ -46,8 +47,16 @@ def test_every_field_comes_back_as_it_was() -> None:
     assert query.witness == Witness(b"\x00\xff", (("b", 7),))
 
 
-def test_the_metadata_can_be_read_alone() -> None:
-    assert decode_metadata(encode(full())) == (full().id, full().metadata)
+def test_what_is_said_beside_the_question_can_be_read_alone() -> None:
+    assert decode_remarks(encode(full())) == (full().id, (full().metadata, ()))
+    noted = replace(full(), notes=("the option :x is unknown and dropped",), values=("b",))
+    assert decode_remarks(encode(noted)) == (full().id, (full().metadata, noted.notes))
+    again = decode(encode(noted))
+    assert (again.notes, again.values) == (noted.notes, noted.values)
+
+
+def test_without_notes_the_bytes_are_those_of_earlier_versions() -> None:
+    assert len(json.loads(encode(full())[18:])) == 14
 
 
 def test_equal_queries_have_equal_bodies() -> None:
@@ -59,7 +68,7 @@ def test_equal_queries_have_equal_bodies() -> None:
 def test_a_flipped_byte_is_noticed(place: int, flip: int) -> None:
     body = bytearray(encode(parse_smt2(script_of(1))[0]))
     body[place % len(body)] ^= flip
-    for read in (decode, decode_metadata):
+    for read in (decode, decode_remarks):
         with pytest.raises(InfrastructureError, match="damaged"):
             read(bytes(body))
 

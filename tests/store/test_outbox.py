@@ -25,7 +25,7 @@ def due(store: Store) -> list[Publication]:
 def test_a_result_is_due_with_all_that_its_files_need(store: Store) -> None:
     answered(store, 7)
     (publication,) = due(store)
-    assert publication.metadata == query(7).metadata
+    assert publication.remarks.metadata == query(7).metadata
     assert [witness.input for witness in publication.witnesses] == [b"seed"]
     assert publication.result == store.result(query(7).id)
 

@@ -18,6 +18,7 @@ def solve(
     files: Inputs = None,
     files_from: FilesFrom = None,
     model: Annotated[bool, typer.Option("--model", "-m", help="Print the model of each sat query.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say what was dropped.")] = False,
     as_json: Json = False,
     engine: Engines = None,
     timeout: Timeout = None,
@@ -31,7 +32,12 @@ def solve(
     settings, _ = service.load(flags={"engines": engine, "timeout_ms": timeout_ms(timeout), "jobs": jobs})
     code = 0
     with closing(service.solve_scripts(map(read, paths), settings)) as answers:
+        noted: set[tuple[str, str]] = set()
         for solved in answers:
+            if verbose and solved.query is not None:
+                new = [note for note in solved.query.notes if (solved.script, note) not in noted]
+                noted.update((solved.script, note) for note in new)
+                printing.notes(solved.script, new)
             printing.solved(solved, several=len(paths) > 1, with_model=model, as_json=as_json)
             # Bad input outweighs an unknown answer: somebody has to do something about it.
             code = Exit.MISUSE if Exit.MISUSE in (code, _code(solved)) else (code or _code(solved))

@@ -11,7 +11,7 @@ from smtspool.lazily import exports
 if TYPE_CHECKING:
     from .abstract import refutable
     from .answer import Answer, Attempt, Status
-    from .codec import decode, decode_form, decode_metadata, encode
+    from .codec import Remarks, decode, decode_form, decode_remarks, encode
     from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
     from .extension import canonical_term, extended
     from .inputs import ImpliedInput, implied_input
@@ -30,6 +30,7 @@ __all__ = [
     "Limits",
     "Query",
     "QueryFile",
+    "Remarks",
     "Status",
     "Symbol",
     "Witness",
@@ -38,7 +39,7 @@ __all__ = [
     "complete",
     "decode",
     "decode_form",
-    "decode_metadata",
+    "decode_remarks",
     "default_value",
     "definitions",
     "encode",
@@ -63,7 +64,7 @@ __getattr__, __dir__ = exports(
     {
         "abstract": ("refutable",),
         "answer": ("Answer", "Attempt", "Status"),
-        "codec": ("decode", "decode_form", "decode_metadata", "encode"),
+        "codec": ("Remarks", "decode", "decode_form", "decode_remarks", "encode"),
         "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),
         "extension": ("canonical_term", "extended"),
         "inputs": ("ImpliedInput", "implied_input"),

@@ -6,18 +6,25 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from itertools import chain as flatten
-from typing import Any
+from typing import Any, NamedTuple
 
 from smtspool.errors import InfrastructureError
 from smtspool.query.identity import chain
 from smtspool.query.memory import Memo
 from smtspool.query.value import Form, Level, Query, Symbol, Witness
 
-__all__ = ["decode", "decode_form", "decode_metadata", "encode"]
+__all__ = ["Remarks", "decode", "decode_form", "decode_remarks", "encode"]
 
 _VERSION = b"Q1"
-_FORM, _METADATA = slice(7, 9), 10  # places among the members
+_FORM, _METADATA, _NOTES = slice(7, 9), 10, 14  # places among the members
 _DIGEST = 16  # bytes of SHA-256 kept: against rot, not against forgery
+
+
+class Remarks(NamedTuple):
+    """What is said beside the question."""
+
+    metadata: Mapping[str, object]
+    notes: tuple[str, ...]
 
 
 def encode(query: Query) -> bytes:
@@ -109,10 +116,10 @@ def _level(below: str, logic: str, needs: tuple[str, ...], assertion: str) -> Le
     return level
 
 
-def decode_metadata(data: bytes) -> tuple[str, Mapping[str, object]]:
-    """Id and metadata alone, for a third of the time. Raises as :func:`decode` does."""
+def decode_remarks(data: bytes) -> tuple[str, Remarks]:
+    """Id, metadata and notes alone, for a third of the time. Raises as :func:`decode` does."""
     members = _members(data)
-    return members[0], members[_METADATA]
+    return members[0], Remarks(members[_METADATA], tuple(members[_NOTES]) if len(members) > _NOTES else ())
 
 
 def decode_form(data: bytes) -> tuple[str, Form]:

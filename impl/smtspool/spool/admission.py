@@ -8,6 +8,7 @@ its batch, every sidecar before the move of its file, and a file is in ``incomin
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
 
 __all__ = ["Admission", "Commit", "CountRejected", "Folders", "Tally"]
+
+log = logging.getLogger("smtspool")
 
 Commit = Callable[[Sequence[QueryFile]], Sequence[bool]]
 CountRejected = Callable[[int], None]
@@ -130,6 +133,8 @@ class Admission:
         except AdmissionError as refusal:
             digest = None if data is None else sha256(data).hexdigest()
             return Rejection(entry.name, entry.identity, refusal, digest)
+        for note in dict.fromkeys(note for query in queries for note in query.notes):
+            log.debug("%s: %s", entry.name, note)
         self._batch_queries += len(queries)
         self._batch_bytes += sum(query.size for query in queries)
         identity = entry.identity

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
+from smtspool.query import Remarks
+
 from .database import Database
-from .rows import Damaged, read_answer, read_metadata, read_query, read_witnesses
+from .rows import Damaged, read_answer, read_query, read_remarks, read_witnesses
 from .submissions import read_submissions
 from .values import Publication, Result
 
@@ -89,8 +91,8 @@ def _read(db: Database, number: int, since: float, failures: int, query: int) ->
     # Only where no witness says which symbol is which byte are the query's own symbols asked.
     unsaid = result.answer.model is not None and not any(witness.symbols for witness in witnesses)
     asked = read_query(db, query) if unsaid else None
-    metadata = read_metadata(db, query) if asked is None else asked.metadata
-    return Publication(number, metadata, witnesses, submissions, asked, result, failures, since)
+    remarks = read_remarks(db, query) if asked is None else Remarks(asked.metadata, asked.notes)
+    return Publication(number, remarks, witnesses, submissions, asked, result, failures, since)
 
 
 def sat_publications(db: Database) -> Iterator[Publication]:

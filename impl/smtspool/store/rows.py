@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any, TypeVar
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Form, Query, Witness, decode, decode_form, decode_metadata, encode
+from smtspool.query import Answer, Form, Query, Remarks, Witness, decode, decode_form, decode_remarks, encode
 
 from .database import Database
 
@@ -23,8 +23,8 @@ __all__ = [
     "query_of",
     "read_answer",
     "read_form",
-    "read_metadata",
     "read_query",
+    "read_remarks",
     "read_witness",
     "read_witnesses",
     "text_body",
@@ -106,9 +106,9 @@ def decoded(body: bytes, identity: bytes) -> Query:
     return query
 
 
-def read_metadata(db: Database, number: int) -> Mapping[str, object]:
-    """The metadata of the query of a row. Raises Damaged."""
-    return _read_part(db, number, decode_metadata)
+def read_remarks(db: Database, number: int) -> Remarks:
+    """Metadata and notes of the query of a row. Raises Damaged."""
+    return _read_part(db, number, decode_remarks)
 
 
 def read_form(db: Database, number: int) -> Form:

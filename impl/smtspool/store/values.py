@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from smtspool.query import Answer, Query, Witness
+from smtspool.query import Answer, Query, Remarks, Witness
 
 from .submissions import Submissions
 
@@ -79,7 +79,7 @@ class Publication:
     """
 
     id: int
-    metadata: Mapping[str, object]
+    remarks: Remarks
     witnesses: tuple[Witness, ...]
     submissions: Submissions
     query: Query | None  # of a model that no witness says the bytes of
