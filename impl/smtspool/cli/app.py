@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from smtspool import __version__
+from smtspool import service
 from smtspool.errors import MisuseError
 
 __all__ = ["COMMANDS", "Dir", "Engines", "Exit", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
@@ -38,13 +38,14 @@ COMMANDS = {
     "probe": ("cluster", "Try what a shared directory needs, from this host."),
     "qualify": ("cluster", "Prove under mpiexec that locks hold between hosts."),
     "trace": ("trace", "Check a recording of `serve --trace` with the models."),
+    "health": ("health", "Exit 0 if a service runs and nothing fails, for probes."),
     "demo": ("demo", "Run the sample campaign."),
 }
 
 EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
-or an error, or locks are clean but not verified; 5 fsck, trace check or an export found something; 65 masters
-refuse to trust a directory; 70 a defect of smtspool, or masters shut down; 74 the machine failed us; 128+N
-signal N."""
+or an error, or locks are clean but not verified; 5 fsck, health, trace check or an export found something;
+65 masters refuse to trust a directory; 70 a defect of smtspool, or masters shut down; 74 the machine failed
+us; 128+N signal N."""
 
 
 class Exit(IntEnum):
@@ -109,14 +110,16 @@ def timeout_ms(seconds: float | None) -> int | None:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"smtspool {__version__}")
+        for name, version in service.versions().items():
+            print(f"{name} {version}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print versions, of engines too."),
     ] = False,
 ) -> None:
     pass

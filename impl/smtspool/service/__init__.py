@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .config import Settings, Source, default_toml, load
     from .demo import run_demo
     from .export import Export, export_inputs
+    from .installed import versions
     from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
     from .metrics import exposed
@@ -56,6 +57,7 @@ __all__ = [
     "traced",
     "unadmitted",
     "verify_profile",
+    "versions",
 ]
 
 __getattr__, __dir__ = exports(
@@ -65,6 +67,7 @@ __getattr__, __dir__ = exports(
         "config": ("Settings", "Source", "default_toml", "load"),
         "demo": ("run_demo",),
         "export": ("Export", "export_inputs"),
+        "installed": ("versions",),
         "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),
         "metrics": ("exposed",),

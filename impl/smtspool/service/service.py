@@ -216,6 +216,11 @@ class Service:
             ", ".join(fleet.engines),
         )
 
+    @property
+    def serving(self) -> bool:
+        """Whether everything is open, so that queries are admitted and solved."""
+        return self._up.is_set()
+
     def _leave(self) -> None:
         self._resources.close()
 

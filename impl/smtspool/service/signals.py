@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from .service import Service
+from .supervisor import Supervisor
 
 __all__ = ["LOOK_SECONDS", "collected_signals", "leave_if_unwinding", "obey", "run_until_signalled"]
 
@@ -44,8 +45,10 @@ def collected_signals() -> Iterator[list[int]]:
 
 def run_until_signalled(service: Service, received: list[int]) -> None:
     """Wait for the end of a ``once`` service, or for a signal and the end of what it asked for."""
+    supervisor = Supervisor(service)
     while not service.join(LOOK_SECONDS):
         obey(service, received)
+        supervisor.tell()
 
 
 def obey(service: Service, received: list[int]) -> None:

@@ -1,0 +1,49 @@
+"""``health``: whether a campaign is served, as an exit code for probes of containers and monitors."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from smtspool import service
+from smtspool.store import Seen, present
+
+from .app import Dir, Exit, app
+
+
+@app.command(epilog="Example: smtspool health campaign || page somebody")
+def health(
+    directory: Dir,
+    within: Annotated[
+        float, typer.Option(help="Seconds, at most, since a service last gave a sign of life.", min=1)
+    ] = 30.0,
+) -> None:
+    """Exit 0 if a service serves the campaign, gives signs of life, and nothing of it fails; else 5 and why.
+
+    It reads what services say of themselves, and not the database, so it answers when the disk or the
+    database is what fails. Services on other hosts are not seen.
+    """
+    campaign = service.Campaign.open(directory)
+    living = [one for one in present(campaign.store) if one.alive is not False]
+    complaints = [complaint for one in living if (complaint := _complaint(one, time.time() - within))]
+    if not living:
+        complaints = ["no service is running"]
+    for complaint in complaints:
+        print(service.plain(complaint))
+    if complaints:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+def _complaint(one: Seen, since: float) -> str | None:
+    """What is wrong with a service that lives; None if nothing is."""
+    if one.plate is None:
+        return f"service {one.token} does not tell how it is"
+    name = f"service {one.plate.get('pid')} on {one.plate.get('host')}"
+    if one.plate.get("written", 0) < since:
+        return f"{name} has given no sign of life for {time.time() - one.plate.get('written', 0):.0f} s"
+    if one.plate.get("state") != "serving":
+        return f"{name} is {one.plate.get('state')}"
+    failures = [f"{it['loop']} fails: {it['message']}" for it in one.plate.get("failing") or ()]
+    return f"{name}: {'; '.join(failures)}" if failures else None
