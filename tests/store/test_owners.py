@@ -142,7 +142,10 @@ def test_owners_of_an_earlier_boot_of_this_host_are_dead(store: Store, start: St
 def test_nothing_is_concluded_about_other_hosts(store: Store, start: Start) -> None:
     process, _ = start()
     with closing(sqlite3.connect(store.directory / "index.sqlite3")) as other, other:
-        other.execute("UPDATE owners SET boot = 'other', host = 'other'")
+        other.execute(
+            "UPDATE owners SET boot = 'other', host = 'other', name = 'other:other:' || pid || ':' || token"
+        )
+        other.execute("UPDATE queries SET owner = (SELECT name FROM owners)")
     process.kill()
     process.wait(DEADLINE_S)
     assert store.reap() == 0

@@ -378,4 +378,4 @@ def _owners(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding
     registered = {name for (name,) in connection.execute("SELECT name FROM owners")}
     for name in suspects:
         if name in registered:
-            yield Finding(Fault.OWNER, name, "is registered without a lock file")
+            yield Finding(Fault.OWNER, name, "is registered without a lock file; `smtspool serve` removes it")

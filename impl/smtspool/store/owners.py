@@ -6,6 +6,9 @@ and puts its leases back at once. Only processes under the same running kernel m
 and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
 its locks go with it.
 
+A lock file is there before its row and is removed after it, by whoever holds its lock and sees no row.
+Whenever anybody dies or is refused in between, no row is left without its file.
+
 Order of locks: the lock file of an owner, then the database.
 """
 
@@ -44,6 +47,7 @@ class Owner:
         self._presence = presence or Presence(db.directory)
         self._own = presence is None
         self.name = f"{host}:{boot}:{pid}:{self._presence.token}"
+        self._presence.registered = True  # from here on: a commit that is refused may have happened
         try:
             with db.write() as now:
                 db.connection.execute(
@@ -55,7 +59,6 @@ class Owner:
             if self._own:
                 self._presence.close()
             raise
-        self._presence.registered = True
 
     def close(self) -> None:
         """Put back what is still leased and unregister; idempotent, and nothing of it in a forked child.
@@ -103,17 +106,23 @@ def reap(db: Database, patience: Patience) -> int:
                 released += _bury(db, name, patience)
             if dead:
                 path.unlink(missing_ok=True)
-    _sweep(db.directory / OWNERS_NAME, {token for *_, token in known})
+    _sweep(db, {token for *_, token in known})
     return released
 
 
-def _sweep(folder: Path, registered: set[str]) -> None:
-    """Remove lock files of processes that died between creating theirs and registering."""
-    for path in folder.glob("*.lock"):
-        if path.stem not in registered:
+def _sweep(db: Database, known: set[str]) -> None:
+    """Remove lock files of processes that died, or were refused, before they registered or after."""
+    for path in (db.directory / OWNERS_NAME).glob("*.lock"):
+        if path.stem not in known:
             with _lock_of_dead(path) as dead:
-                if dead:
+                # Who registered since and died has a row: the next reaper's business.
+                if dead and not _registered(db, path.stem):
                     path.unlink(missing_ok=True)
+
+
+def _registered(db: Database, token: str) -> bool:
+    with db.read() as connection:
+        return connection.execute("SELECT 1 FROM owners WHERE token = ?", (token,)).fetchone() is not None
 
 
 def _bury(db: Database, name: str, patience: Patience) -> int:
