@@ -68,6 +68,8 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
     print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
     if not answer.status.definite:
         _complain(f"{one.script}: {answer.reason}")
+    for error in answer.errors if answer.status.definite else ():
+        _complain(f"{one.script}: {answer.status}, and an error to {error}")
     if with_model and answer.model is not None:
         model(one.query, answer.model)
 

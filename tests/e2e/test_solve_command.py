@@ -37,6 +37,14 @@ def test_unsat_is_an_answer_too(place: Place) -> None:
     assert place.run("solve", place.file("a.smt2", equation(1, against=2))).stdout == "unsat\n"
 
 
+def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(place: Place) -> None:
+    file = place.file("a.smt2", equation(1, name="strange", against=2))
+    leader = ODD_ENGINE.replace("odd=", "bitwuzla=")
+    done = place.run("solve", "-e", leader, "-e", "z3", file)
+    assert done.stdout == "unsat\n"
+    assert re.search(r"a\.smt2: unsat, and an error to bitwuzla: .*error strange", done.stderr)
+
+
 def test_the_model_follows_and_is_smt_lib(place: Place) -> None:
     printed = place.run("solve", "--model", place.file("a.smt2", equation(42))).stdout
     assert re.fullmatch(r"sat\n\(\n  \(define-fun x \(\) \(_ BitVec 8\) (#x2a|#b00101010)\)\n\)\n", printed)

@@ -17,10 +17,11 @@ from smtspool.store import Store
 
 PATIENCE_S = 60.0
 Z3 = str(Path(sys.executable).with_name("z3"))
-# A real solver but for two words: a query with a symbol `poison` kills the helper that asks, one with a
-# symbol `slow` is never answered.
+# A real solver but for three words: a query with a symbol `poison` kills the helper that asks, one with a
+# symbol `slow` is never answered, and one with a symbol `strange` is called an error.
 ODD_ENGINE = (
     'odd=sh -c \'if grep -q poison "$0"; then echo "it was the poison" >&2; kill -9 $PPID; fi; '
+    'if grep -q strange "$0"; then echo "(error strange)"; exit 1; fi; '
     f'if grep -q slow "$0"; then exec sleep 1000; fi; exec {Z3} "$0"\' {{query}}'
 )
 

@@ -95,6 +95,24 @@ def test_it_answers_everything_and_ends(campaign: Campaign, store: Store, fleet:
     assert status_of(store, unsats[0].id) is Status.UNSAT
 
 
+def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(
+    campaign: Campaign, store: Store, owner: Owner, caplog: pytest.LogCaptureFixture
+) -> None:
+    strange = query(1, name="strange", against=2)
+    store.ingest([strange])
+    leader = ODD_ENGINE.replace("odd=", "bitwuzla=")
+    with (
+        Fleet(replace(SETTINGS, engines=(leader, "z3"))) as fleet,
+        Bench(campaign, fleet, owner) as bench,
+    ):
+        bench.finish()
+    result = store.result(strange.id)
+    assert result is not None
+    assert result.answer.status is Status.UNSAT
+    assert [attempt.status for attempt in result.answer.attempts] == [Status.ERROR, Status.UNSAT]
+    assert f"query {strange.id}: unsat, and an error to bitwuzla: " in caplog.text
+
+
 def test_equal_forms_are_solved_once_and_the_reused_model_is_verified(
     campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
 ) -> None:

@@ -62,6 +62,12 @@ class Answer:
     elapsed_ms: float = 0.0
     attempts: tuple[Attempt, ...] = ()
 
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What each engine said that called the query an error, or died of it."""
+        failed = (attempt for attempt in self.attempts if attempt.status is Status.ERROR)
+        return tuple([f"{attempt.engine}: {attempt.reason}" for attempt in failed])
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON members; the inverse of :meth:`from_json`. The model is the answer's own, not a copy."""
         members = _members(self)

@@ -131,6 +131,8 @@ class Worker:
                 answer = self._answer(portfolio, lease)
             if answer is None:
                 continue
+            for error in answer.errors:
+                log.warning("query %s: %s, and an error to %s", lease.query.id, answer.status, error)
             self._unanswered.popleft()
             self._answered.append((lease, answer))
             now = self._clock()
