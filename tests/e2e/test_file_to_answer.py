@@ -115,3 +115,32 @@ def test_answers_are_chosen_by_kind_and_time(place: Place) -> None:
         assert len(cells(place.run("results", place.root, "--since", since).stdout)) == count
     assert "--since takes" in place.run("results", place.root, "--since", "soon", code=2).stderr
     assert "--follow" in place.run("results", place.root, "-f", "--file", "a.smt2", code=2).stderr
+
+
+def test_a_timeout_is_asked_again_when_it_is_submitted_with_a_larger_limit(place: Place) -> None:
+    factors = {
+        "schema": "smtspool-query-v1",
+        "logic": "QF_BV",
+        "declarations": ["(declare-const x (_ BitVec 32))", "(declare-const y (_ BitVec 32))"],
+        "prefix": [f"(bvult #x00000001 {v})" for v in "xy"]
+        + [f"(bvult {v} #x00002000)" for v in "xy"],
+        "target": "(= (bvmul x y) (_ bv16016003 32))",  # 4001 * 4003
+    }
+    place.create(("hasty.json", json.dumps(factors | {"timeout_ms": 1})))
+    place.run("serve", place.root, "--once", code=3)
+    [document] = place.documents("results", place.root, "--json")
+    assert (document["status"], document["limit_ms"]) == ("unknown", 1)
+    published = place.root / "out" / "results" / f"{document['id']}.json"
+    assert json.loads(published.read_text())["status"] == "unknown"
+
+    place.run("submit", place.root, place.file("again.json", json.dumps(factors | {"timeout_ms": 1})))
+    place.run("serve", place.root, "--once", code=3)
+    [document] = place.documents("results", place.root, "--json")
+    assert (document["status"], document["submissions_total"]) == ("unknown", 2)
+
+    place.run("submit", place.root, place.file("patient.json", json.dumps(factors | {"timeout_ms": 60_000})))
+    place.run("serve", place.root, "--once")
+    [document] = place.documents("results", place.root, "--json")
+    assert document["status"] == json.loads(published.read_text())["status"] == "sat"
+    assert [one["file"] for one in document["submissions"]] == ["hasty.json", "again.json", "patient.json"]
+    assert place.run("fsck", place.root).stdout == "clean\n"
