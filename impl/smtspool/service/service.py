@@ -23,7 +23,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
@@ -38,6 +38,7 @@ from .admission import Admission
 from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
+from .exporter import Exporter
 from .fleet import Fleet, NoEngineWorks
 from .heartbeat import Heartbeat, renew_leases
 from .intake import submit_telemetry
@@ -199,9 +200,7 @@ class Service:
             fleet = stack.enter_context(Fleet(self.settings, observe=self.telemetry.race))
             fleet.recall(store)
             self._plate.engines = fleet.engines
-            self._plate.port = stack.enter_context(
-                exposed(self.settings.metrics_port, self.open_store, self.health)
-            )
+            self._plate.port = stack.enter_context(self._exposed())
             stack.callback(fleet.remember, store)
             stack.callback(self._join_all)
             stack.callback(fleet.give_up)
@@ -220,6 +219,17 @@ class Service:
     def serving(self) -> bool:
         """Whether everything is open, so that queries are admitted and solved."""
         return self._up.is_set()
+
+    def _exposed(self) -> AbstractContextManager[int | None]:
+        exporter = Exporter(
+            self.campaign,
+            self.settings,
+            self.desk,
+            self.health,
+            self.telemetry,
+            open_store=self.open_store,
+        )
+        return exposed(self.settings.metrics_port, exporter)
 
     def _leave(self) -> None:
         self._resources.close()

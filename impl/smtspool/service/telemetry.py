@@ -14,6 +14,8 @@ from smtspool.solve import RaceSummary
 from smtspool.spool import ScanReport
 from smtspool.store import Store
 
+from .histogram import Histogram
+
 __all__ = ["Telemetry"]
 
 # What passes that find nothing count.
@@ -21,9 +23,12 @@ _IDLE = ("admission.scans.", "admission.lock_wait_seconds")
 
 
 class Telemetry:
-    """Increments since the last flush. Thread-safe; the lock guards ``_pending``."""
+    """Increments since the last flush, and histograms of this process. Thread-safe; the lock guards
+    ``_pending``."""
 
     def __init__(self) -> None:
+        self.raced = Histogram()  # seconds that races took
+        self.waited = Histogram()  # seconds that accepted files waited
         self._lock = threading.Lock()
         self._pending: dict[str, float] = {}
 
@@ -34,6 +39,7 @@ class Telemetry:
 
     def scan(self, report: ScanReport) -> None:
         """Count one admission pass."""
+        self.waited.observe(report.latency)
         self.add(
             {
                 f"admission.scans.{report.outcome}": 1,
@@ -44,6 +50,7 @@ class Telemetry:
 
     def race(self, summary: RaceSummary) -> None:
         """Count one race."""
+        self.raced.observe([summary.elapsed_ms / 1e3])
         self.add(
             {
                 "races": 1,
