@@ -26,17 +26,18 @@ LONGEST_LINE_OF_HELP = 60  # so that a list of commands fits a terminal
 
 # Which folders, or single modules, each of them may import.
 FOLDERS = {"actions", "errors", "files", "query", "spool", "store", "solve", "profile", "cluster", "sample"}
-FOLDERS |= {"threads"}
+FOLDERS |= {"forks", "threads"}
 MAY_IMPORT: dict[str, set[str]] = {
     "actions": set(),
     "errors": set(),
     "lazily": set(),
+    "forks": set(),
     "threads": {"errors"},
-    "files": {"actions", "errors"},
+    "files": {"actions", "errors", "forks"},
     "query": {"actions", "errors"},
     "spool": {"actions", "errors", "files", "query"},
-    "store": {"actions", "errors", "files", "query"},
-    "solve": {"actions", "errors", "query", "threads"},
+    "store": {"actions", "errors", "forks", "files", "query"},
+    "solve": {"actions", "errors", "forks", "query", "threads"},
     "profile": {"actions", "errors", "files", "query"},
     "cluster": {"actions", "errors", "files", "query"},
     "sample": {"errors", "query"},

@@ -9,6 +9,7 @@ import stat
 from types import TracebackType
 from typing import Self
 
+from smtspool import forks
 from smtspool.errors import LockRefused, MisuseError
 from smtspool.files.directory import Directory
 
@@ -22,7 +23,8 @@ class FileLock:
 
     The file is made when it is missing (0600) and never removed: a removed lock file lets two holders lock
     two inodes. It is empty; no process id is written or believed. The lock belongs to this object, so two
-    objects in one process exclude each other too. Leaving the ``with`` block releases it whatever happened.
+    objects in one process exclude each other too, and no child that is forked meanwhile has it. Leaving the
+    ``with`` block releases it whatever happened.
     """
 
     __slots__ = ("_directory", "_fd", "_name")
@@ -43,7 +45,9 @@ class FileLock:
         if self._fd >= 0:  # a second descriptor would leave the first, and its lock, to nobody
             raise MisuseError(f"the lock {self._name} is held already; release it first")
         try:
-            self._fd = self._directory.open_file(self._name, os.O_RDWR | os.O_CREAT, 0o600)
+            with forks.held_off():
+                self._fd = self._directory.open_file(self._name, os.O_RDWR | os.O_CREAT, 0o600)
+                forks.keep(self._fd)
         except OSError as error:
             if error.errno in _NO_LOCK_FILE:
                 raise self._refused(f"not a regular file ({error.strerror})") from error
@@ -79,8 +83,9 @@ class FileLock:
         """Release the lock; again, or without it, is harmless."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
+            forks.give_up(fd)
             try:
-                # Closing is not enough while a child, forked meanwhile, still has the descriptor.
+                # Closing is not enough while a child has the descriptor that was not forked by Python.
                 fcntl.flock(fd, fcntl.LOCK_UN)
             finally:
                 os.close(fd)

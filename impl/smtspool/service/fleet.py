@@ -65,6 +65,7 @@ class Fleet:
         observe: Callable[[RaceSummary], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._process = os.getpid()
         self._settings = settings
         self._first = first
         self._observe = observe
@@ -99,7 +100,8 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._resources.close()
+        if os.getpid() == self._process:  # else it is the parent's
+            self._resources.close()
 
     def _prove(self, members: Mapping[str, Member]) -> None:
         """Find out which of all work, or which of those that were to lead, up to one that does."""

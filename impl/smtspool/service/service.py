@@ -75,7 +75,8 @@ class Service:
     Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist. What the
     machine refuses then, as a full disk or a locked store, is tried again as it is later, and the service
     starts when it can. With ``creates`` it makes the store, unless it exists.
-    A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any.
+    A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any. A
+    forked child has nothing of it: no lock, no helper, and leaving the block there ends nothing.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Service:
     ) -> None:
         self.campaign = campaign = campaign if isinstance(campaign, Campaign) else Campaign.open(campaign)
         self.settings = settings = settings or Settings.load(campaign)
+        self._process = os.getpid()
         self.health = Health()
         self.desk = Desk()
         self.telemetry = Telemetry()
@@ -157,7 +159,8 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._end()
+        if os.getpid() == self._process:  # else it is the parent's
+            self._end()
 
     def _end(self) -> None:
         self.stop()

@@ -8,13 +8,14 @@ server, the parent of every helper, can kill and reap a whole process group whil
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 
-from smtspool.errors import ClosedError, InfrastructureError
+from smtspool.errors import ClosedError, InfrastructureError, MisuseError
 
 from .generation import Generation
 from .serverprocess import ServerProcess
@@ -54,6 +55,7 @@ class ForkServer:
         self.limits = limits or HelperLimits()
         self._clock = clock
         self._numbers = itertools.count(1)
+        self._owner = os.getpid()
         self._lock = threading.Lock()  # protects the three below
         self._closed = False
         self._unusable: tuple[float, EngineUnusable] | None = None  # until when, and why
@@ -96,7 +98,9 @@ class ForkServer:
             raise InfrastructureError(f"a helper process cannot be held: {error}") from error
 
     def close(self) -> None:
-        """Kill and reap every helper, end the fork server; bounded. Idempotent."""
+        """Kill and reap every helper, end the fork server; bounded. Idempotent, nothing in a forked child."""
+        if os.getpid() != self._owner:
+            return
         with self._lock:
             self._closed = True
             process = self._process
@@ -121,6 +125,8 @@ class ForkServer:
         return self._process.pid
 
     def _running(self) -> ServerProcess:
+        if os.getpid() != self._owner:
+            raise MisuseError("a fork server must not cross a fork: start one in the child")
         with self._lock:
             if self._closed:
                 raise ClosedError("the fork server is closed")

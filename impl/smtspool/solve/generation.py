@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from smtspool import forks
 from smtspool.errors import MisuseError
 
 from .frames import FrameError, Inbox, Oversize, pack, unpack
@@ -306,6 +307,7 @@ class Generation:
             self._open = False
             with suppress(OSError):
                 self._drain_stderr()
+            forks.give_up(self._channel.fileno())
             self._channel.close()
             for fd in (self._stderr, self._pidfd, self._kill):
                 os.close(fd)

@@ -19,6 +19,7 @@ from ``before`` to ``after``.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -96,6 +97,7 @@ class PersistentSolver:
         self.name = name or server.spec.name
         self.engine = server.spec.name
         self._server = server
+        self._process = os.getpid()
         self._recycle = recycle or Recycle()
         self._clock = clock
         self._state = threading.Lock()  # protects everything below; held for moments
@@ -301,8 +303,10 @@ class PersistentSolver:
         """Refuse new requests, cancel those there are, retire the helper; True once every caller has left.
 
         Returns within ``grace_s``: a caller still waiting for its helper to start by then has been told,
-        and cleans up behind itself. Idempotent.
+        and cleans up behind itself. Idempotent, nothing in a forked child.
         """
+        if os.getpid() != self._process:
+            return True
         with action("Close", solver=self.name), self._state:
             self._closed = True
             everybody = {one for registered in self._running.values() for one in registered}

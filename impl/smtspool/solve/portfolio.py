@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from smtspool.actions import action
-from smtspool.errors import ClosedError, ConfigError
+from smtspool.errors import ClosedError, ConfigError, MisuseError
 from smtspool.query import Answer, Query, Status
 
 from .cancellation import Cancellation, CancelReason
@@ -64,6 +65,7 @@ class Portfolio:
         names = [server.spec.name for server in servers]
         if not names or len(set(names)) < len(names):
             raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
+        self._process = os.getpid()
         self.policy = policy or HedgePolicy()
         self._takes = takes
         self._rules = rules or RaceRules()
@@ -111,8 +113,11 @@ class Portfolio:
         rules' grace, whatever the engines do, and at once when ``cancel`` is cancelled: ``unknown`` with
         reason ``cancelled: why``. An engine that gave up while the machine stood still is asked again, with
         the time it had before. ``error`` if no engine takes the logic or each one failed.
-        Raises :class:`ClosedError`; :class:`InfrastructureError` if the machine gave no engine a helper.
+        Raises :class:`ClosedError`; :class:`InfrastructureError` if the machine gave no engine a helper;
+        :class:`MisuseError` in a forked child.
         """
+        if os.getpid() != self._process:
+            raise MisuseError("a portfolio must not cross a fork: make one in the child")
         able = [engine for engine in self._lanes if self._takes(engine, query.logic)]
         if not able:
             engines = ", ".join(self._lanes)
@@ -221,8 +226,11 @@ class Portfolio:
         """Refuse new races, cancel those there are, end helpers and threads. Idempotent.
 
         Bounded: each of the steps gets ``grace_s``. True once every thread and every caller has left; False
-        if some could not, in which case they end with their requests' deadlines.
+        if some could not, in which case they end with their requests' deadlines. In a forked child it does
+        nothing: helpers and threads are the parent's.
         """
+        if os.getpid() != self._process:
+            return True
         with action("Shut", portfolio=self._name), self._changed:
             self._closed = True
             races = list(self._races)

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 
+from smtspool import forks
 from smtspool.errors import InfrastructureError
 
 from . import control
@@ -60,6 +61,7 @@ class Launch:
         return bool(poller.poll(0))
 
     def close(self) -> None:
+        forks.give_up(self.channel.fileno())
         self.channel.close()
         os.close(self.stderr)
         if self.pidfd >= 0:
@@ -90,7 +92,7 @@ class ServerProcess:
 
     def _start(self, spec: EngineSpec, limits: HelperLimits) -> None:
         settings = json.dumps({"spec": asdict(spec), "limits": asdict(limits)})
-        with ExitStack() as undo, ExitStack() as theirs:
+        with forks.held_off(), ExitStack() as undo, ExitStack() as theirs:
             self._control, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.callback(self._control.close)
             theirs.callback(channel.close)
@@ -116,6 +118,8 @@ class ServerProcess:
                 pass_fds=(channel.fileno(), lifeline),
                 start_new_session=True,
             )
+            for descriptor in (self._control.fileno(), self._lifeline):
+                forks.keep(descriptor)
             undo.pop_all()
 
     @property
@@ -194,6 +198,8 @@ class ServerProcess:
                 self._ahead.popleft().close()
             if self._lifeline >= 0:
                 self._hear_complaints()
+                for descriptor in (self._control.fileno(), self._lifeline):
+                    forks.give_up(descriptor)
                 os.close(self._lifeline)
                 os.close(self._complaints)
                 self._lifeline = -1
@@ -208,7 +214,7 @@ class ServerProcess:
         if self._ended:
             raise InfrastructureError("no helper process: the fork server has ended")
         try:
-            with ExitStack() as undo, ExitStack() as sent:
+            with forks.held_off(), ExitStack() as undo, ExitStack() as sent:
                 channel, theirs = socket.socketpair()
                 undo.callback(channel.close)
                 sent.callback(theirs.close)
@@ -226,6 +232,7 @@ class ServerProcess:
                     if isinstance(error, BrokenPipeError):
                         self._receive()  # the server is on its way out; what it said last ends with that
                     raise
+                forks.keep(channel.fileno())
                 undo.pop_all()
         except OSError as error:
             raise InfrastructureError(f"a helper cannot be asked for: {error}") from error

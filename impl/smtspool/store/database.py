@@ -58,6 +58,18 @@ def migrations() -> tuple[str, ...]:
 _open: set[Database] = set()
 
 
+def _never_close() -> None:
+    """In a forked child. To close an inherited connection, even as the interpreter ends, would roll back the
+    transaction that the parent has open, in the memory that both share: so none is ever freed."""
+    import ctypes
+
+    for database in tuple(_open):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(database.connection))
+
+
+os.register_at_fork(after_in_child=_never_close)
+
+
 class Outdated(ConfigError):
     """The file has an older version, and who only reads it cannot change that."""
 
@@ -192,7 +204,7 @@ class Database:
     def _roll_back(self) -> None:
         # A full disk or a broken page has often rolled back already, and the first error is the one to tell.
         with suppress(sqlite3.Error):
-            if self.connection.in_transaction:
+            if self.connection.in_transaction and os.getpid() == self.process:
                 self.connection.execute("ROLLBACK")
 
     def now(self) -> float:

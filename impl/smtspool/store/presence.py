@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from smtspool import forks
 from smtspool.errors import InfrastructureError, MisuseError
 
 __all__ = ["OWNERS_NAME", "Presence", "Seen", "boot_id", "host_name", "present", "try_lock"]
@@ -35,14 +36,16 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class Presence:
     """The lock file of this process. It needs no database, so it is there before one can be opened.
 
-    The lock is held by this process and by children it forks without exec, so fork none that outlive it.
+    The lock is held by this process and by no child that it forks.
     """
 
     def __init__(self, directory: Path) -> None:
         """Make and lock a new file below the store in ``directory``; InfrastructureError if that fails."""
         self._process = os.getpid()
         self._descriptor: int | None
-        self.token, self._path, self._descriptor = _fresh_lock(directory / OWNERS_NAME)
+        with forks.held_off():
+            self.token, self._path, self._descriptor = _fresh_lock(directory / OWNERS_NAME)
+            forks.keep(self._descriptor)
         # Set: a row of the database speaks of the lock file. It stays until a reaper has seen it free.
         self.registered = False
         with suppress(OSError):  # a disk that is full already: show() says so
@@ -66,6 +69,7 @@ class Presence:
             if os.getpid() == self._process and not self.registered:
                 self._path.unlink(missing_ok=True)
         finally:
+            forks.give_up(descriptor)
             os.close(descriptor)
 
 
