@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from smtspool.query import Status, file_patterns
 
@@ -66,8 +67,8 @@ def answered(db: Database, after: int, wanted: Wanted) -> Iterator[Result]:
             rows = connection.execute(
                 "SELECT r.number, q.id, r.digest, r.body, r.completed FROM results r "
                 f"JOIN queries q ON q.number = r.query WHERE r.number > :after AND {chosen.condition} "
-                "ORDER BY r.number LIMIT :limit",
-                {**chosen.values, "after": after, "limit": CHUNK},
+                f"ORDER BY r.number LIMIT {CHUNK}",
+                {"after": after, **chosen.values},
             ).fetchall()
         for number, identity, digest, body, completed in rows:
             yield Result(number, identity.hex(), read_answer(body, digest), completed)
@@ -76,67 +77,78 @@ def answered(db: Database, after: int, wanted: Wanted) -> Iterator[Result]:
         after = rows[-1][0]
 
 
+class _Source(NamedTuple):
+    """What a listing goes through, in the order of its key."""
+
+    tables: str
+    key: str
+    behind: str  # the key comes behind that of the last row that was read
+    columns: str  # the key in three parts, then those of a submission
+
+
+_QUERIES = _Source("queries q", "q.number", "q.number > :number", f"q.number, x'', 0{', NULL' * 5}")
+_SUBMISSIONS = _Source(
+    "submissions s JOIN queries q ON q.number = s.query",
+    "s.query, s.mark, s.number",
+    "(s.query, s.mark, s.number) > (:number, :mark, :position)",
+    f"s.query, s.mark, s.number, {COLUMNS}",
+)
+
+
 def listed(db: Database, wanted: Wanted) -> Iterator[Found]:
     """Queries in the order of admission, open ones too if they are wanted. Raises Damaged."""
+    source = _SUBMISSIONS if wanted.by_submission else _QUERIES
     chosen = _Chosen(wanted)
-    after: tuple[int, bytes, int] = (0, b"", 0)
-    joined, place = "", "q.number, x'', 0"
-    columns = "NULL, NULL, NULL, NULL, NULL"
-    if wanted.by_submission:
-        joined, place = "JOIN submissions s ON s.query = q.number", "s.query, s.mark, s.number"
-        columns = COLUMNS
-    # Submissions are gone through in the order of their key; without them, queries in that of theirs.
-    begin = "(s.query, s.mark, s.number)" if wanted.by_submission else "q.number"
-    bound = "(:number, :mark, :position)" if wanted.by_submission else ":number"
+    select = (
+        f"SELECT {source.columns}, q.id, q.state, r.number, r.digest, r.body, r.completed "
+        f"FROM {source.tables} LEFT JOIN results r ON r.query = q.number "
+        f"WHERE {source.behind} AND {chosen.condition} ORDER BY {source.key} LIMIT {CHUNK}"
+    )
+    last = {"number": 0, "mark": b"", "position": 0}
     while True:
         with db.read() as connection:
-            rows = connection.execute(
-                f"SELECT {place}, q.id, q.state, r.number, r.digest, r.body, r.completed, {columns} "
-                f"FROM queries q {joined} LEFT JOIN results r ON r.query = q.number "
-                f"WHERE {begin} > {bound} AND {chosen.condition} ORDER BY {begin.strip('()')} LIMIT :limit",
-                {
-                    **chosen.values,
-                    **dict(zip(("number", "mark", "position"), after, strict=True)),
-                    "limit": CHUNK,
-                },
-            ).fetchall()
-        for *_, identity, state, number, digest, body, completed, c1, c2, c3, c4, c5 in rows:
+            rows = connection.execute(select, {**last, **chosen.values}).fetchall()
+        for row in rows:
+            identity, state, number, digest, body, completed = row[8:]
             result = None
             if number is not None:
                 result = Result(number, identity.hex(), read_answer(body, digest), completed)
-            submission = submission_of((c1, c2, c3, c4, c5)) if wanted.by_submission else None
+            submission = submission_of(row[3:8]) if wanted.by_submission else None
             yield Found(identity.hex(), State(state), result, submission)
         if len(rows) < CHUNK:
             return
-        after = rows[-1][:3]
+        last = dict(zip(last, rows[-1], strict=False))
 
 
 class _Chosen:
     """The conditions as SQL over queries ``q``, results ``r`` and, if asked for, submissions ``s``."""
 
     def __init__(self, wanted: Wanted) -> None:
-        conditions: list[str] = []
         self.values: dict[str, object] = {}
-        if _HEXADECIMAL.fullmatch(wanted.prefix) is None:
-            conditions.append("0")
-        elif wanted.prefix:
-            conditions.append("q.id BETWEEN :lowest AND :highest")
-            for name, digit in (("lowest", "0"), ("highest", "f")):
-                self.values[name] = bytes.fromhex(wanted.prefix.ljust(ID_DIGITS, digit))
+        self.condition = " AND ".join(self._conditions(wanted))
+
+    def _value(self, value: object) -> str:
+        name = f"value{len(self.values)}"
+        self.values[name] = value
+        return f":{name}"
+
+    def _conditions(self, wanted: Wanted) -> Iterator[str]:
         statuses = ", ".join(f"'{status}'" for status in sorted(wanted.statuses))
-        conditions.append(f"(r.status IN ({statuses}) OR (r.number IS NULL AND {int(wanted.open)}))")
+        yield f"(r.status IN ({statuses}) OR (r.number IS NULL AND {int(wanted.open)}))"
+        if _HEXADECIMAL.fullmatch(wanted.prefix) is None:
+            yield "0"
+        elif wanted.prefix:
+            lowest, highest = (bytes.fromhex(wanted.prefix.ljust(ID_DIGITS, digit)) for digit in "0f")
+            yield f"q.id BETWEEN {self._value(lowest)} AND {self._value(highest)}"
         if wanted.since:
             asked = "s.submitted" if wanted.by_submission else "q.created"
-            conditions.append(f"coalesce(r.completed, {asked}) >= :since")
-            self.values["since"] = wanted.since
+            yield f"coalesce(r.completed, {asked}) >= {self._value(wanted.since)}"
         if wanted.file is not None:
-            conditions.append("(s.file = :file OR s.file GLOB :file OR s.file GLOB :renamed)")
-            self.values |= dict(zip(("file", "renamed"), file_patterns(spelled(wanted.file)), strict=True))
-        for at, (name, value) in enumerate(wanted.metadata.items()):
-            conditions.append(
-                f"EXISTS (SELECT 1 FROM json_each(s.metadata) WHERE key = :name{at} AND :value{at} = "
-                "CASE type WHEN 'true' THEN type WHEN 'false' THEN type WHEN 'null' THEN type "
-                "ELSE CAST(value AS TEXT) END)"
+            own, renamed = map(self._value, file_patterns(spelled(wanted.file)))
+            yield f"(s.file = {own} OR s.file GLOB {own} OR s.file GLOB {renamed})"
+        for name, value in wanted.metadata.items():
+            yield (
+                "EXISTS (SELECT 1 FROM json_each(CASE WHEN json_valid(s.metadata) THEN s.metadata END) "
+                f"WHERE key = {self._value(name)} AND {self._value(value)} = "
+                "CASE WHEN type IN ('true', 'false', 'null') THEN type ELSE CAST(value AS TEXT) END)"
             )
-            self.values |= {f"name{at}": name, f"value{at}": value}
-        self.condition = " AND ".join(conditions)
