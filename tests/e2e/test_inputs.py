@@ -132,3 +132,14 @@ def test_what_is_dropped_is_noted_where_somebody_looks(place: Place) -> None:
     assert all(f"q.smt2: {note}" in log for note in notes)
     [result] = (place.root / "out" / "results").iterdir()
     assert json.loads(result.read_text())["notes"] == notes
+
+
+def test_values_that_a_script_asks_for_follow_the_answer(place: Place) -> None:
+    path = place.file(
+        "q.smt2", equation(7) + "(get-value ((bvadd x #x01) (= x #x07)))(push)(assert false)(check-sat)"
+    )
+    printed = place.run("solve", path).stdout
+    assert printed == "sat\n(((bvadd x #x01) #x08) ((= x #x07) true))\nunsat\n"
+    first, second = place.documents("solve", "--json", path)
+    assert first["values"] == {"(bvadd x #x01)": "#x08", "(= x #x07)": "true"}
+    assert second["values"] == {}

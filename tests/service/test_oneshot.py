@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,42 @@ def test_engines_that_do_not_exist_or_do_not_work_are_said_so() -> None:
         smtspool.check(equation(1), engines=("z4",))
     with pytest.raises(InfrastructureError, match="no engine works"):
         smtspool.check(equation(1), engines=("absent=/no/such/solver",))
+
+
+def values(script: str, engines: tuple[str, ...] = ENGINES) -> list[Mapping[str, str]]:
+    solving = solve_scripts([("q.smt2", script.encode())], replace(SETTINGS, engines=engines))
+    with closing(solving) as found:
+        return [dict(one.values) for one in found]
+
+
+def test_the_terms_of_get_value_have_values_under_the_model() -> None:
+    script = """(set-logic QF_AUFBV)(declare-const m (Array (_ BitVec 4) (_ BitVec 8)))
+        (declare-fun f ((_ BitVec 8)) Bool)(declare-const value!0 (_ BitVec 8))
+        (define-fun twice ((x (_ BitVec 8))) (_ BitVec 8) (bvadd x x))
+        (assert (= (select m #x1) #x21 value!0))(assert (f #x42))(assert (not (f #x21)))(check-sat)
+        (get-value (value!0 (twice (select m #x1)) (f (twice value!0)) (f value!0)))
+        (get-value ((bvnot #x00)))"""
+    [found] = values(script)
+    assert {term: value.replace("#b00100001", "#x21") for term, value in found.items()} == {
+        "value!0": "#x21",
+        "(twice (select m #x1))": "#x42",
+        "(f (twice value!0))": "true",
+        "(f value!0)": "false",
+        "(bvnot #x00)": "#xff",
+    }
+
+
+def test_where_there_is_no_model_there_are_no_values() -> None:
+    asked = "(get-value (x))"
+    assert values(equation(1, against=2) + asked + "(reset)" + equation(7) + asked) in (
+        [{}, {"x": "#x07"}],
+        [{}, {"x": "#b00000111"}],
+    )
+
+
+def test_of_declared_sorts_the_symbols_alone_have_values() -> None:
+    script = """(set-logic QF_UFBV)(declare-sort U 0)(declare-const u U)(declare-const v U)
+        (assert (distinct u v))(check-sat)(get-value (u v (= u v)))"""
+    [found] = values(script)
+    assert found.keys() == {"u", "v"}
+    assert found["u"] != found["v"]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
     from .submission import QueryFile, file_mark, file_patterns, split_suffix
+    from .valuation import Valuation, valuation
     from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Remarks",
     "Status",
     "Symbol",
+    "Valuation",
     "Witness",
     "candidate",
     "canonical_term",
@@ -57,6 +59,7 @@ __all__ = [
     "split_suffix",
     "suffix_for",
     "to_envelope",
+    "valuation",
 ]
 
 __getattr__, __dir__ = exports(
@@ -72,6 +75,7 @@ __getattr__, __dir__ = exports(
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
         "submission": ("QueryFile", "file_mark", "file_patterns", "split_suffix"),
+        "valuation": ("Valuation", "valuation"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },
 )

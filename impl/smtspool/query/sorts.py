@@ -11,12 +11,11 @@ from typing import NamedTuple
 from smtspool.errors import AdmissionError, Reason
 from smtspool.query.lexer import spell
 from smtspool.query.limits import Limits
-from smtspool.query.theory import fixed_meaning, theory_of
+from smtspool.query.theory import fixed_meaning, stranger, theory_of
 
 __all__ = ["Sort", "Sorts", "value_bits"]
 
 _ELEMENT = re.compile(r"\(_ BitVec ([0-9]+)\)\)*\Z", re.ASCII)
-_ELSEWHERE = re.compile(r"Int|Real|String|RegLan|RoundingMode|Float(16|32|64|128)|\(_ FloatingPoint .*")
 _ARITY = re.compile(r"0|[1-9][0-9]?", re.ASCII)
 
 
@@ -131,12 +130,7 @@ class Sorts:
             self._plain[token] = Sort(token, (token,))
             return self._plain[token]
         if self._arity.get(token) != 0:
-            if _ELSEWHERE.fullmatch(token):
-                message = (
-                    f"the sort {token[:64]} belongs to no supported logic; there are bit-vectors, arrays, UF"
-                )
-                raise AdmissionError(Reason.LOGIC, message, at=token)
-            raise AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not a sort of the logic", at=token)
+            raise stranger(token, f"{token[:64]!r} is not a sort of the logic")
         return Sort(token, (token,), (token,))
 
     def _constructor(self, token: str) -> int:

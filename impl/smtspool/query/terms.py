@@ -19,7 +19,7 @@ from smtspool.query.memory import memory_of
 from smtspool.query.operators import Meaning, function, sort_symbol
 from smtspool.query.sorting import Parenthesis, TermPass
 from smtspool.query.sorts import Sorts
-from smtspool.query.theory import fixed_meaning, meanings, theory_of
+from smtspool.query.theory import fixed_meaning, meanings, stranger, theory_of
 from smtspool.query.value import Symbol
 
 __all__ = ["Vocabulary", "without_annotations"]
@@ -86,7 +86,7 @@ class Vocabulary:
         """What is wrong with a token of a term that has no meaning where it stands."""
         if token in self._fixed:
             return AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a term", at=token)
-        return AdmissionError(Reason.SYMBOL, f"{token[:64]!r} is not declared here", at=token)
+        return stranger(token, f"{token[:64]!r} is not declared here")
 
     def term(self, tokens: Sequence[str], parameters: Mapping[str, str] | None = None) -> Term:
         """Check the one term of ``tokens`` over the names in scope and ``parameters``, of these sorts.

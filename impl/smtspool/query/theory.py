@@ -35,6 +35,7 @@ __all__ = [
     "fixed_meaning",
     "hold_width",
     "meanings",
+    "stranger",
     "theory_of",
 ]
 
@@ -71,6 +72,12 @@ IDENTIFIER = re.compile(_SIMPLE, re.ASCII)
 _LITERAL = re.compile(r"#b([01]+)|#x([0-9a-f]+)", re.ASCII)
 _INDEXED = re.compile(r"\(_ (bv)?([^ ]+)((?: [^ ]+)*)\)")
 _NUMERAL = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
+# Sorts and operators of integers, reals, strings and floating point.
+_ELSEWHERE = re.compile(
+    r"Int|Real|String|RegLan|RoundingMode|Float(16|32|64|128)|fp|fp\..*|R(NE|NA|TP|TN|TZ)|(str|re)\..*"
+    r"|\(_ (FloatingPoint|to_fp|to_fp_unsigned|fp\.\w+|[+-](oo|zero)|NaN|int2bv|int_to_bv) .*"
+    r"|bv2nat|bv2int|ubv_to_int|sbv_to_int|to_real|to_int|is_int|div|mod|abs|[0-9.]+|[+*/<>-]|<=|>="
+)
 _SHORT = 32  # characters of a token worth remembering
 _DECIMAL_DIGITS = 4000  # CPython converts up to 4300 digits; wider constants can be written as #x...
 
@@ -92,6 +99,14 @@ def meanings(logic: str) -> Mapping[str, Meaning]:
     theory = theory_of(logic)
     known: dict[str, Meaning] = {**DIALECT, **_VALUES, **CORE, **BIT_VECTORS, **ARRAYS}
     return {name: meaning for name, meaning in known.items() if name in theory or name in DIALECT}
+
+
+def stranger(token: str, message: str) -> AdmissionError:
+    """The refusal of a token that means nothing here: a matter of logic if it does in another theory."""
+    if _ELSEWHERE.fullmatch(token) is None:
+        return AdmissionError(Reason.SYMBOL, message, at=token)
+    theory = "integers, reals, strings and floating point belong to no supported logic"
+    return AdmissionError(Reason.LOGIC, f"{message}: {theory}", at=token)
 
 
 def fixed_meaning(token: str, limits: Limits) -> Meaning | None:
@@ -125,9 +140,7 @@ def _read(token: str, widest: int) -> Meaning | None:
         return bit_vector(numbers[0])
     count, least = (1, 1) if name == "BitVec" else INDICES.get(name, (0, 0))
     if not count:
-        raise AdmissionError(
-            Reason.SYMBOL, f"{name[:64]!r} is not an indexed identifier of the logic", at=token
-        )
+        raise stranger(token, f"{name[:64]!r} is not an indexed identifier of the logic")
     if len(numbers) != count or min(numbers) < least or (name == "extract" and numbers[0] < numbers[1]):
         raise AdmissionError(Reason.SYNTAX, f"{token[:64]!r} has the wrong indices", at=token)
     return None if name == "BitVec" else indexed(token, name, numbers)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from smtspool.errors import AdmissionError
-from smtspool.query import Answer, Query, parse_file
+from smtspool.query import Answer, Query, parse_file, valuation
 from smtspool.solve import CancelReason
 from smtspool.store import Patience, Store
 
@@ -42,6 +42,7 @@ class Solved:
     query: Query | None
     answer: Answer | None
     refusal: AdmissionError | None = None
+    values: Mapping[str, str] = field(default_factory=dict)  # of the terms of its get-value, if it is sat
 
 
 def check(
@@ -91,22 +92,29 @@ def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[So
         store = stack.enter_context(Store.open(Path(folder), create=True))
         store.ingest(queries)
         desk, health = Desk(), Health()
-        if queries:
-            stack.enter_context(_solving(store, queries, settings, desk, health))
+        wake = stack.enter_context(_solving(store, queries, settings, desk, health)) if queries else None
         for one in asked:
             if one.query is None:
                 yield one
             else:
-                yield replace(one, answer=_await(store, desk, health, one.query.id))
+                answer = _await(store, desk, health, one.query.id)
+                values: Mapping[str, str] = {}
+                if wake and one.query.values and answer.model is not None:
+                    values = _values(one.query, answer.model, store, desk, health, wake)
+                yield replace(one, answer=answer, values=values)
 
 
 @contextmanager
 def _solving(
     store: Store, queries: Sequence[Query], settings: Settings, desk: Desk, health: Health
-) -> Iterator[None]:
-    """Workers on ``store`` until the block ends; all their ``queries`` are there already."""
+) -> Iterator[Callable[[], None]]:
+    """Workers on ``store`` until the block ends; all their ``queries`` are there already.
+
+    Yields what wakes them when there is one more.
+    """
     stop = threading.Event()
-    desk.admitted_all.set()
+    if not any(query.values for query in queries):
+        desk.admitted_all.set()
     # Results are printed in the order of the scripts, so they are solved in that order.
     settings = replace(settings, lease_seconds=LEASE_SECONDS, order="fifo")
     patience = Patience(attempts=settings.max_attempts, deaths=settings.max_deaths)
@@ -134,10 +142,15 @@ def _solving(
                     leave=worker.close,
                 )
             )
+
+        def wake() -> None:
+            for loop in loops:
+                loop.wake.set()
+
         try:
             for loop in loops:
                 loop.start()
-            yield
+            yield wake
         finally:
             desk.draining.set()
             stop.set()
@@ -146,6 +159,28 @@ def _solving(
                 if loop.ident is not None:
                     loop.hurry()
                     loop.join()
+
+
+def _values(
+    query: Query,
+    model: Mapping[str, str],
+    store: Store,
+    desk: Desk,
+    health: Health,
+    wake: Callable[[], None],
+) -> Mapping[str, str]:
+    """What the terms of ``query.values`` come to; symbols alone if no engine says more in time."""
+    known = {term: model[term] for term in query.values if term in model}
+    if len(known) == len(set(query.values)):
+        return known
+    try:
+        asked, names = valuation(query, model)
+    except AdmissionError:  # a value of a declared sort, which SMT-LIB cannot write
+        return known
+    store.ingest([asked])
+    wake()
+    found = _await(store, desk, health, asked.id).model or {}
+    return {term: found[name] for term, name in names.items() if name in found} or known
 
 
 def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:
