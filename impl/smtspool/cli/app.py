@@ -33,6 +33,8 @@ COMMANDS = {
     "retry": ("upkeep", "Put queries that ended undecided back into the queue."),
     "republish": ("upkeep", "Have result files written again."),
     "fsck": ("upkeep", "Verify the store and change nothing."),
+    "prune": ("care", "Remove what a campaign can do without."),
+    "backup": ("care", "Copy a campaign, served or not, and verify it."),
     "salvage": ("care", "Make a new campaign of what a damaged store still holds."),
     "config": ("upkeep", "Print the settings in force and where each came from."),
     "probe": ("cluster", "Try what a shared directory needs, from this host."),

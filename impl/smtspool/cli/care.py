@@ -1,13 +1,17 @@
-"""Taking care of a campaign: salvage of what a damaged store still holds."""
+"""Taking care of a campaign: what can go, a copy, and what a damaged store still holds."""
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from smtspool import printing, service
+from smtspool.errors import MisuseError
+from smtspool.service import What
 
 from .app import Dir, Exit, Json, app
 
@@ -47,3 +51,71 @@ def salvage(directory: Dir, new: New, as_json: Json = False) -> None:
         print(f"lost: {len(rescue.lost)} queries", *rescue.lost, sep="\n  ")
     if rescue.lost or saved.unreadable or saved.damage is not None:
         raise typer.Exit(Exit.FINDINGS)
+
+
+@app.command(epilog="Example: smtspool backup campaign /mnt/other/campaign-monday")
+def backup(directory: Dir, new: New, as_json: Json = False) -> None:
+    """Copy a campaign to NEW, served or not, and verify the copy; exit 5 on any finding.
+
+    The store is copied as it is at one moment, with the files of spool/. out/ is not: it follows from the
+    store, `smtspool republish NEW --all` and `smtspool serve NEW` write it.
+    """
+    made = service.back_up(service.Campaign.open(directory), new)
+    if as_json:
+        members = {"files": made.files, "bytes": made.bytes, "findings": len(made.findings)}
+        printing.document({"schema": "smtspool-backup-v1", **members})
+    else:
+        for finding in made.findings:
+            print(f"{finding.fault}: {finding.subject}: {finding.message}")
+        print(f"{made.files} files, {_size(made.bytes)}: {'damaged' if made.findings else 'clean'}")
+    if made.findings:
+        raise typer.Exit(Exit.FINDINGS)
+
+
+@app.command(
+    epilog="Examples: smtspool prune campaign accepted --archive --older-than 1d · "
+    "smtspool prune campaign rejected results attempts --older-than 30d --dry-run"
+)
+def prune(
+    directory: Dir,
+    what: Annotated[
+        list[What], typer.Argument(metavar="WHAT", help="accepted, rejected, results, attempts.")
+    ],
+    older_than: Annotated[
+        str, typer.Option(metavar="AGE", help="Only what is older: 90m, 12h, 30d, 8w.")
+    ] = "30d",
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Pack accepted and rejected files into spool/archive/.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what a campaign can do without. No query and no answer is ever removed.
+
+    accepted: files whose queries are stored. rejected: bad files with their sidecars. results: files of
+    out/results/, which `republish --all` brings back. attempts: how sat and unsat answers were found.
+    """
+    campaign = service.Campaign.open(directory)
+    before = time.time() - _seconds(older_than)
+    for one in dict.fromkeys(what):
+        gone = service.prune(campaign, one, before, archive=archive, dry_run=dry_run)
+        if as_json:
+            members = {"what": gone.what, "number": gone.number, "bytes": gone.bytes, "dry_run": dry_run}
+            printing.document({"schema": "smtspool-prune-v1", **members})
+        else:
+            kind = "answers" if one is What.ATTEMPTS else "files"
+            print(f"{one}: {gone.number} {kind}, {_size(gone.bytes)}{' would go' if dry_run else ''}")
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def _seconds(age: str) -> float:
+    found = re.fullmatch(r"(\d{1,9})([smhdw])", age, re.ASCII)
+    if found is None:
+        raise MisuseError(f"--older-than takes a number and s, m, h, d or w, such as 30d, not {age!r}")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _size(number: int) -> str:
+    return f"{number / 1024:,.0f} KiB" if number < 10 << 20 else f"{number / (1 << 20):,.0f} MiB"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from smtspool.lazily import exports
 
 if TYPE_CHECKING:
+    from .backup import Backup, back_up
     from .campaign import Campaign
     from .config import Settings, Source, default_toml, load
     from .demo import run_demo
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .metrics import exposed
     from .oneshot import Solved, check, solve_scripts
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
+    from .pruning import Pruned, What, prune
     from .salvage import Rescue, salvage
     from .screen import screen
     from .service import Service
@@ -24,11 +26,13 @@ if TYPE_CHECKING:
     from .unadmitted import Unadmitted, unadmitted
 
 __all__ = [
+    "Backup",
     "Campaign",
     "Domain",
     "Export",
     "MasteredService",
     "ProfileReport",
+    "Pruned",
     "Rescue",
     "Service",
     "Settings",
@@ -36,6 +40,8 @@ __all__ = [
     "Solved",
     "Source",
     "Unadmitted",
+    "What",
+    "back_up",
     "check",
     "collected_signals",
     "complain",
@@ -48,6 +54,7 @@ __all__ = [
     "look",
     "plain",
     "profile_report",
+    "prune",
     "run_demo",
     "run_until_signalled",
     "salvage",
@@ -63,6 +70,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "backup": ("Backup", "back_up"),
         "campaign": ("Campaign",),
         "config": ("Settings", "Source", "default_toml", "load"),
         "demo": ("run_demo",),
@@ -73,6 +81,7 @@ __getattr__, __dir__ = exports(
         "metrics": ("exposed",),
         "oneshot": ("Solved", "check", "solve_scripts"),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
+        "pruning": ("Pruned", "What", "prune"),
         "salvage": ("Rescue", "salvage"),
         "service": ("Service",),
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from smtspool.store import LONG_JOURNAL_BYTES, Store
@@ -34,7 +36,8 @@ def journal(store: Store) -> Journal:
 class JournalWatch:
     """Looks now and then, on the thread of the store; warns when it is stuck and each time it has doubled."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._written = -1  # pages that were written back at the last look, -1 if there was nothing to do
         self._warn_at = 0  # bytes
 
@@ -48,7 +51,7 @@ class JournalWatch:
         self._written = written if written < pages else -1
         known = store.get(KNOWLEDGE)
         if stuck and known is None:
-            store.put(KNOWLEDGE, store.now())
+            store.put(KNOWLEDGE, self._clock())
         elif written == pages and known is not None:
             store.put(KNOWLEDGE, None)
         if stuck and size >= self._warn_at:

@@ -13,6 +13,7 @@ from smtspool.query import Limits, parse_file
 from smtspool.spool import Spool, is_published
 from smtspool.store import Salvaged, Store
 
+from .archive import ARCHIVE, archived
 from .campaign import Campaign
 from .config import FILE_NAME, load
 
@@ -53,12 +54,20 @@ def salvage(damaged: Campaign, root: Path) -> Rescue:
 
 def _rest(damaged: Campaign, store: Store, lost: set[str]) -> Iterator[tuple[str, bytes]]:
     """The files that have to be admitted again, with their contents; their queries are lost no more."""
+    for admitted, name, data in _files(damaged):
+        with suppress(AdmissionError):  # it was never admitted
+            ids = {query.id for query in parse_file(name, data, Limits())}
+            if not admitted or any(store.query(one) is None for one in ids):
+                lost -= ids
+                yield name, data
+
+
+def _files(damaged: Campaign) -> Iterator[tuple[bool, str, bytes]]:
+    """All that producers sent: whether it was admitted, its name, its content."""
+    with suppress(FileNotFoundError), Directory.open(damaged.spool / ARCHIVE) as archives:
+        yield from ((True, name, data) for name, data in archived(archives, "accepted"))
     for folder in ("accepted", "incoming"):
         with suppress(FileNotFoundError), Directory.open(damaged.spool / folder) as files:
             for name in sorted(filter(is_published, files.names())):
-                with suppress(Unstable, AdmissionError):  # what cannot be read was never admitted
-                    data, _ = read_stable(files, name, Limits().file)
-                    ids = {query.id for query in parse_file(name, data, Limits())}
-                    if folder == "incoming" or any(store.query(one) is None for one in ids):
-                        lost -= ids
-                        yield name, data
+                with suppress(Unstable, AdmissionError):
+                    yield folder == "accepted", name, read_stable(files, name, Limits().file)[0]

@@ -1,5 +1,6 @@
 """The store: queries, leases, results, reuse of proven answers, and the outbox, in one SQLite file."""
 
+from .backup import back_up_store
 from .database import BUSY_TIMEOUT_SECONDS
 from .fsck import Fault, Finding
 from .journal import LONG_BYTES as LONG_JOURNAL_BYTES
@@ -38,5 +39,6 @@ __all__ = [
     "Submission",
     "Submissions",
     "Wanted",
+    "back_up_store",
     "present",
 ]

@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 from smtspool.errors import MisuseError
 from smtspool.query import Answer, Query, Status
 
 from .database import Database
-from .rows import answer_body, digest_of
+from .rows import Damaged, answer_body, digest_of, read_answer
 
-__all__ = ["check_answer", "outrun", "record", "reusable"]
+__all__ = ["check_answer", "drop_attempts", "outrun", "record", "reusable"]
+
+_DROPPED_TOGETHER = 256
 
 
 def check_answer(query: Query, answer: Answer) -> None:
@@ -74,3 +79,36 @@ def _count(db: Database, answer: Answer) -> None:
         db.bump(f"attempt_ms.{attempt.engine}", attempt.elapsed_ms)
         if attempt.cancelled:
             db.bump(f"cancelled.{attempt.engine}")
+
+
+def drop_attempts(db: Database, before: float, *, dry_run: bool = False) -> tuple[int, int]:
+    """Forget how sat and unsat answers of before that time were found; how many answers and bytes that is.
+
+    What is answered, and by which engines, stays. In short transactions; with ``dry_run`` nothing changes.
+    """
+    answers = freed = after = 0
+    while True:
+        with db.read() as connection:
+            rows = connection.execute(
+                "SELECT number, digest, body FROM results WHERE number > ? AND completed < ? "
+                "AND status IN ('sat', 'unsat') "
+                "ORDER BY number LIMIT ?",
+                (after, before, _DROPPED_TOGETHER),
+            ).fetchall()
+        if not rows:
+            return answers, freed
+        after = rows[-1][0]
+        changed = []
+        for number, digest, body in rows:
+            with suppress(Damaged):  # for fsck to report
+                answer = read_answer(body, digest)
+                if answer.attempts:
+                    shorter = answer_body(replace(answer, attempts=()))
+                    changed.append((digest_of(shorter), shorter, number, digest))
+                    freed += len(body) - len(shorter)
+        answers += len(changed)
+        if changed and not dry_run:
+            with db.write():
+                db.connection.executemany(
+                    "UPDATE results SET digest = ?, body = ? WHERE number = ? AND digest = ?", changed
+                )

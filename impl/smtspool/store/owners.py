@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -28,7 +29,7 @@ from .database import Database
 from .presence import OWNERS_NAME, Presence, boot_id, host_name, try_lock
 from .queue import Patience, release_owner
 
-__all__ = ["Owner", "reap"]
+__all__ = ["Owner", "bury_all", "reap"]
 
 log = logging.getLogger("smtspool")
 
@@ -132,6 +133,14 @@ def _bury(db: Database, name: str, patience: Patience) -> int:
             return 0  # it ended in order meanwhile, or another reaper was faster
         db.bump("owners.reaped")
         return release_owner(db, now, name, patience)
+
+
+def bury_all(db: Database) -> None:
+    """In a copy of a store nobody lives: put every lease back, and give up no query for it."""
+    with db.read() as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM owners")]
+    for name in names:
+        _bury(db, name, Patience(attempts=sys.maxsize, deaths=sys.maxsize))
 
 
 def _unregister(db: Database, name: str) -> bool:

@@ -14,6 +14,7 @@ from smtspool.query import Answer, Query, QueryFile, Witness
 
 from . import ingest as admission
 from . import listing, outbox, owners, queue
+from .answers import drop_attempts
 from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
 from .forms import reopen
 from .fsck import Finding, check_store
@@ -340,9 +341,9 @@ class Store:
         """Other processes that hold a place in the journal at this moment, as far as the kernel tells."""
         return journal_readers(self._db.path)
 
-    def now(self) -> float:
-        """The time, on the store's clock."""
-        return self._db.now()
+    def drop_attempts(self, before: float, *, dry_run: bool = False) -> tuple[int, int]:
+        """Forget how sat and unsat answers of before that time were found; how many, and their bytes."""
+        return drop_attempts(self._db, before, dry_run=dry_run)
 
     def salvage(self, directory: Path) -> Salvaged:
         """Save what can be read of the damaged store in ``directory``, which is only read, into this one."""

@@ -1,0 +1,76 @@
+"""A copy of a campaign while it is served: its store as it is at one moment, and the files that belong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from smtspool.errors import MisuseError
+from smtspool.files import Directory
+from smtspool.store import Finding, Store, back_up_store
+
+from .campaign import Campaign
+from .config import FILE_NAME, load
+
+__all__ = ["Backup", "back_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """What was copied, and what fsck says of the copy."""
+
+    files: int
+    bytes: int
+    findings: tuple[Finding, ...]
+
+
+def back_up(campaign: Campaign, root: Path) -> Backup:
+    """Copy the campaign to ``root``, which must not exist; durable when this returns.
+
+    The folders of producers are copied before the store, so that a file which is admitted meanwhile is in one
+    of the two, or in both, which is harmless; all others after it. ``out/`` is left out: it follows from the
+    store. A setting of ``store`` would lead the copy to the original, so settings that have one are kept as
+    ``smtspool.toml.backup``.
+    """
+    if root.exists():
+        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+    root.mkdir(parents=True)
+    settings, _ = load(campaign.root)
+    before = ("incoming", "telemetry")
+    copied = [_copied(campaign.spool / name, root / "spool" / name) for name in before]
+    back_up_store(campaign.store, root / "store")
+    copied.append(_copied(campaign.profile, root / "store" / "profile"))
+    for name in sorted(os.listdir(campaign.spool)):
+        if name not in before and not name.startswith("."):
+            copied.append(_copied(campaign.spool / name, root / "spool" / name))
+    toml = FILE_NAME if not settings.store else f"{FILE_NAME}.backup"
+    copied.append(_copied(campaign.root / FILE_NAME, root / toml))
+    (root / "out").mkdir()
+    with Directory.open(root.absolute()) as folder:
+        folder.sync_file_system()
+    index = sum(path.stat().st_size for path in (root / "store").iterdir() if path.is_file())
+    return Backup(
+        1 + sum(files for files, _ in copied),
+        index + sum(size for _, size in copied),
+        tuple(Store.fsck(root / "store")),
+    )
+
+
+def _copied(source: Path, target: Path) -> tuple[int, int]:
+    """Copy a file, or a folder with what is in it; files and bytes. Links and what is gone are left out."""
+    files = size = 0
+    with suppress(FileNotFoundError):
+        mode = source.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            target.mkdir(parents=True)
+            for name in sorted(os.listdir(source)):
+                more, bytes_more = _copied(source / name, target / name)
+                files, size = files + more, size + bytes_more
+        elif stat.S_ISREG(mode):
+            shutil.copy2(source, target, follow_symlinks=False)
+            return 1, target.stat().st_size
+    return files, size

@@ -1,0 +1,82 @@
+"""What a campaign can do without: found, told, and removed or packed."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+
+from smtspool.files import Directory
+from smtspool.spool import is_published
+from smtspool.store import Store
+
+from .archive import ARCHIVE, pack
+from .campaign import Campaign
+
+__all__ = ["Pruned", "What", "prune"]
+
+_SIDECAR = ".error"
+
+
+class What(StrEnum):
+    """What can be removed; see docs/operating.md."""
+
+    ACCEPTED = "accepted"  # files whose queries are stored
+    REJECTED = "rejected"  # bad files with their sidecars
+    RESULTS = "results"  # files of out/results/, which `republish --all` writes again
+    ATTEMPTS = "attempts"  # how answers were found; in the store
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What went, or would go."""
+
+    what: What
+    number: int  # files, or answers
+    bytes: int  # of the disk; of the store for attempts, which it uses again but does not give back
+
+
+def prune(
+    campaign: Campaign, what: What, before: float, *, archive: bool = False, dry_run: bool = False
+) -> Pruned:
+    """Remove what came to its place before that time, in seconds since the epoch.
+
+    With ``archive`` files of the spool are packed into ``spool/archive/`` first. What changes in this moment
+    is left for the next time.
+    """
+    if what is What.ATTEMPTS:
+        with (Store.view if dry_run else Store.open)(campaign.store) as store:
+            return Pruned(what, *store.drop_attempts(before, dry_run=dry_run))
+    parent, name = (campaign.out, "results") if what is What.RESULTS else (campaign.spool, what.value)
+    with Directory.open(parent) as above, above.child(name) as folder:
+        old = dict(_old(folder, before, what))
+        if not dry_run:
+            if archive and what is not What.RESULTS:
+                kept = old
+                old = {}
+                with above.child(ARCHIVE, create=True) as archives:
+                    for packed in pack(folder, sorted(kept), archives, what):
+                        old |= {one: kept[one] for one in packed}
+                        _remove(folder, packed)
+            else:
+                _remove(folder, sorted(old))
+        return Pruned(what, len(old), sum(old.values()))
+
+
+def _old(folder: Directory, before: float, what: What) -> Iterator[tuple[str, int]]:
+    """Names and sizes on disk. A rename into the folder sets the time that is compared."""
+    for name in folder.names():
+        with suppress(FileNotFoundError):
+            status = folder.stat(name)
+            if is_published(name) and stat.S_ISREG(status.st_mode) and status.st_ctime < before:
+                yield name, status.st_blocks * 512
+
+
+def _remove(folder: Directory, names: list[str]) -> None:
+    """A bad file goes before its sidecar: what is refused is explained as long as it is there."""
+    for name in sorted(names, key=lambda one: one.endswith(_SIDECAR)):
+        with suppress(FileNotFoundError):
+            folder.unlink(name)
+    folder.sync()

@@ -1,0 +1,142 @@
+"""``prune`` and ``backup``: what a campaign can do without, and a copy of it while it is served."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from smtspool.service import Campaign, What, archive, prune
+from smtspool.store import Store
+from tests.e2e.campaign import Place
+from tests.service.support import equation, query, until
+
+
+@pytest.fixture
+def served(place: Place) -> Place:
+    """Twenty answered queries and two refused files."""
+    place.create(*[(f"{n}.smt2", equation(n)) for n in range(1, 21)], ("bad.smt2", "("), ("b.txt", ""))
+    place.run("serve", place.root, "--once")
+    return place
+
+
+def test_a_dry_run_removes_nothing_and_says_what_would_go(served: Place) -> None:
+    before = sorted(served.root.rglob("*"))
+    told = served.documents(
+        *("prune", served.root, "accepted", "rejected", "results", "attempts"),
+        *("--older-than", "0s", "--dry-run", "--json"),
+    )
+    assert [(one["what"], one["number"]) for one in told] == [
+        *(("accepted", 20), ("rejected", 4), ("results", 20), ("attempts", 20)),
+    ]
+    assert all(one["bytes"] > 0 for one in told)
+    assert sorted(served.root.rglob("*")) == before
+    assert "accepted: 0 files" in served.run("prune", served.root, "accepted", "--older-than", "1h").stdout
+    assert "such as 30d" in served.run("prune", served.root, "accepted", "--older-than", "1", code=2).stderr
+
+
+def test_what_was_pruned_comes_back_from_the_store(served: Place) -> None:
+    answers = served.answers()
+    results = {path.name: path.read_bytes() for path in (served.root / "out" / "results").iterdir()}
+    served.run("prune", served.root, "accepted", "rejected", "results", "--older-than", "0s")
+    for folder in ("spool/accepted", "spool/rejected", "out/results"):
+        assert list((served.root / folder).iterdir()) == []
+    assert served.answers() == answers
+    served.run("republish", served.root, "--all")
+    served.run("serve", served.root, "--once")
+    assert {p.name: p.read_bytes() for p in (served.root / "out" / "results").iterdir()} == results
+    assert served.run("fsck", served.root).stdout == "clean\n"
+
+
+def test_attempts_are_forgotten_and_the_answers_stay(served: Place) -> None:
+    with Store.view(served.root / "store") as store:
+        before = {one.query_id: (one.number, one.answer.status, one.answer.model) for one in store.results()}
+    served.run("prune", served.root, "attempts", "--older-than", "0s")
+    with Store.view(served.root / "store") as store:
+        found = list(store.results())
+        after = {one.query_id: (one.number, one.answer.status, one.answer.model) for one in found}
+    assert after == before
+    assert not any(one.answer.attempts for one in found)
+    assert served.run("fsck", served.root).stdout == "clean\n"
+
+
+def test_archived_files_are_read_by_anybody_and_by_salvage(served: Place) -> None:
+    accepted = {path.name: path.read_bytes() for path in (served.root / "spool" / "accepted").iterdir()}
+    served.run("prune", served.root, "accepted", "rejected", "--archive", "--older-than", "0s")
+    assert served.in_spool("accepted") == served.in_spool("rejected") == set()
+    folder = served.root / "spool" / "archive"
+    assert len(list(folder.iterdir())) == 2
+    (packed,) = folder.glob("accepted-*.tar.xz")
+    with tarfile.open(packed) as opened:
+        assert sorted(opened.getnames()) == sorted(accepted)
+    index = served.root / "store" / "index.sqlite3"
+    index.write_bytes(b"\0" * index.stat().st_size)
+    told = served.run("salvage", served.root, "rescued", code=5).stdout
+    assert "submitted again: 20 files" in told
+    incoming = served.folder / "rescued" / "spool" / "incoming"
+    assert {path.name: path.read_bytes() for path in incoming.iterdir()} == accepted
+
+
+def test_killed_before_the_files_are_removed_an_archive_loses_nothing(
+    served: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at a kill between the archive and the removal: the removal never happens."""
+    campaign = Campaign.open(served.root)
+    accepted = served.in_spool("accepted")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("smtspool.service.pruning._remove", killed)
+        prune(campaign, What.ACCEPTED, 4e9, archive=True)
+    assert served.in_spool("accepted") == accepted
+    assert prune(campaign, What.ACCEPTED, 4e9, archive=True).number == 20
+    assert served.in_spool("accepted") == set()
+    with archive.Directory.open(campaign.spool / "archive") as archives:
+        assert {name for name, _ in archive.archived(archives, "accepted")} == accepted
+
+
+def test_several_archives_are_made_of_very_many_files(served: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MOST_FILES", 6)
+    (served.root / "spool" / "accepted" / "link").symlink_to("nowhere")
+    os.mkfifo(served.root / "spool" / "accepted" / "fifo")
+    assert prune(Campaign.open(served.root), What.ACCEPTED, 4e9, archive=True).number == 20
+    assert len(list((served.root / "spool" / "archive").iterdir())) == 4
+    assert served.in_spool("accepted") == {"fifo", "link"}  # never touched
+
+
+def test_a_backup_of_a_served_campaign_is_clean_and_goes_on_by_itself(served: Place) -> None:
+    service = served.start("serve", served.root)
+    until(lambda: list((served.root / "store" / "owners").iterdir()), "a registered owner")
+    (told,) = served.documents("backup", served.root, "copy", "--json")
+    assert (told["findings"], told["files"] >= 24) == (0, True)
+    service.terminate()
+    service.wait()
+    answers = served.answers()
+    served.root = served.folder / "copy"
+    assert served.run("fsck", served.root).stdout == "clean\n"
+    late = served.file("late.smt2", equation(99))
+    served.run("submit", served.root, late)
+    served.run("republish", served.root, "--all")
+    served.run("serve", served.root, "--once")
+    assert served.answers() == answers | {query(99).id: "sat"}
+    assert len(list((served.root / "out" / "results").iterdir())) == 21
+    assert len(served.in_spool("rejected")) == 4
+
+
+def test_a_backup_is_never_written_over_anything(served: Place) -> None:
+    assert "already" in served.run("backup", served.root, served.root, code=2).stderr
+
+
+def test_what_is_leased_is_pending_in_a_backup(place: Place) -> None:
+    campaign = place.create()
+    with Store.open(campaign.store) as store, store.register() as owner:
+        store.ingest([query(n) for n in range(5)])
+        assert len(store.claim(owner.name, 60.0, 3)) == 3
+        place.run("backup", place.root, "copy")
+        assert store.counts().leased == 3
+    with Store.view(Path(place.folder / "copy" / "store")) as copy:
+        assert (copy.counts().pending, copy.counts().leased) == (5, 0)
