@@ -140,7 +140,9 @@ def test_what_is_no_value_is_refused(values: dict[str, str]) -> None:
         complete(one(TEXT), {**NUMBERED, **values})
 
 
-@pytest.mark.parametrize("value", ["(bvnot #b0)", "a", "S", "(f @0)", "@x", "(_ bv1 1) (exit)", "(not true)"])
+@pytest.mark.parametrize(
+    "value", ["#x00", "true", "(bvnot #b0)", "a", "S", "(f @0)", "@x", "(_ bv1 1) (exit)", "(not true)"]
+)
 def test_a_value_of_another_sort_is_no_model(value: str) -> None:
     with pytest.raises(AdmissionError):
         script(one(TEXT), model={**NUMBERED, "a": value})

@@ -78,6 +78,10 @@ class TestScript:
             "(define-fun a () (_ BitVec 8) #x00)",
             "(lambda ((x Bool)) x)",
             "(_ as-array f)",
+            "#x0",
+            "#b000000000",
+            "true",
+            "(_ bv0 9)",
         ],
     )
     def test_a_lying_engine_cannot_say_more_than_a_value(self, value: str) -> None:

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError, Reason
-from smtspool.query import parse_smt2, script
+from smtspool.query import parse_envelope, parse_smt2, script
 from tests.query.engines import ENGINES, ask_bitwuzla
 from tests.query.sorted_terms import mutated, sorted_script
 
@@ -150,6 +150,21 @@ def test_the_place_is_that_of_the_very_token() -> None:
     assert place is not None
     line = (DECLARED + text).splitlines()[place.line - 1]
     assert line[place.column - 1 :].startswith("bvult x w")
+
+
+@pytest.mark.parametrize(("member", "text"), [("target", "(bvadd x #x01)"), ("prefix", ["(bvult x #x001)"])])
+def test_envelopes_are_read_as_strictly(member: str, text: object) -> None:
+    envelope = {
+        "schema": "smtspool-query-v1",
+        "logic": "QF_BV",
+        "declarations": ["(declare-const x (_ BitVec 8))"],
+        "prefix": ["(bvult x #x10)"],
+        "target": "true",
+    }
+    parse_envelope(envelope)
+    with pytest.raises(AdmissionError) as caught:
+        parse_envelope({**envelope, member: text})
+    assert caught.value.reason is Reason.SORT
 
 
 def test_a_term_that_is_refused_leaves_no_name_behind() -> None:

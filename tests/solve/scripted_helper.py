@@ -6,6 +6,7 @@ which without one finds every model right. It speaks frames by hand, so that it 
 
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -31,7 +32,7 @@ def _reply(request: dict, status: str, **members: object) -> bytes:
     reply = {
         "attempt_id": request["attempt_id"],
         "status": status,
-        "model": {symbol[0]: "#x2a" for symbol in request["symbols"]} if status == "sat" else None,
+        "model": {name: _value(sort) for name, sort, _ in request["symbols"]} if status == "sat" else None,
         "reason": None if status in ("sat", "unsat") else f"scripted {status}",
         "elapsed_ms": 0.1,
         "kept_levels": 0,
@@ -41,6 +42,12 @@ def _reply(request: dict, status: str, **members: object) -> bytes:
     }
     body = json.dumps(reply).encode()
     return struct.pack("!I", len(body)) + body
+
+
+def _value(sort: str) -> str:
+    """42 of a byte, and zero of other bit-vectors."""
+    width = re.fullmatch(r"\(_ BitVec ([0-9]+)\)", sort)
+    return "#x2a" if width is None or width[1] == "8" else "#b" + "0" * int(width[1])
 
 
 def _sleep_for_ever() -> None:

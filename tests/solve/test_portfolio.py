@@ -66,7 +66,9 @@ def by_engine(answer: Answer) -> dict[str, Any]:
 def test_what_is_no_model_is_wrong_and_ends_nothing(racing: Race) -> None:
     """The value of a function over a declared sort is a definition; a literal is none."""
     (asked,) = parse_smt2("(set-logic QF_UFBV)(declare-sort S 0)(declare-fun f (S) S)(check-sat)")
-    answer = racing(bitwuzla="sat", z3="unsat").solve(asked, timeout_s=20)
+    portfolio = racing(policy=Hedge.FIXED, bitwuzla="sat", z3="unsat", rules=RaceRules())
+    portfolio.policy.floor_s = 10.0
+    answer = portfolio.solve(asked, timeout_s=20)
     assert (answer.status, answer.engine) == (Status.UNSAT, "z3")
     assert by_engine(answer)["bitwuzla"].verified is False
 

@@ -14,6 +14,7 @@ from smtspool.query.abstract import Interpretation, declares_sorts, numbered
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
+from smtspool.query.operators import BOOL, bit_vector
 from smtspool.query.value import Form, Query, Symbol, Witness
 
 __all__ = ["candidate", "complete", "default_value", "definitions", "rename_model", "script"]
@@ -157,7 +158,7 @@ def _definition(
     if declared is not None:
         value, symbol = declared.value(symbol, value), declared.symbol(symbol)
     head = f"(define-fun {symbol.name} () {symbol.sort}"
-    if not symbol.params and _LITERAL.fullmatch(value) is not None:
+    if not symbol.params and _LITERAL.fullmatch(value) is not None and _literal_sort(value) == symbol.sort:
         return f"{head} {value})"
     limits = Limits()
     if not symbol.params and not symbol.sort.startswith("(Array ") and len(tokenize(value, limits)) != 1:
@@ -172,3 +173,9 @@ def _definition(
     if definition is None or definition.symbol != symbol:
         raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is for another signature")
     return definition.text
+
+
+def _literal_sort(value: str) -> str:
+    if value[0] != "#":
+        return BOOL
+    return bit_vector((len(value) - 2) * (4 if value[1] == "x" else 1))

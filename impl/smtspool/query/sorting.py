@@ -104,17 +104,20 @@ class TermPass:
         let = frame[0]
         if not isinstance(let, _Let):
             return self._apply(*frame)
-        what = "body of a let" if let.name is None else f"binding of {let.name[:64]}"
-        if len(frame) != 2:
-            raise self._refused(f"the {what} is not one term", self._place, Reason.SYNTAX)
-        if isinstance(frame[1], Operator):
-            raise self._refused(f"the {what} is {frame[1].name[:64]}, which is no term", self._place)
+        if len(frame) != 2 or isinstance(frame[1], Operator):
+            raise self._no_term(let, frame[1:])
         if let.name is None:
             self._leave()
             return str(frame[1])
         let.bound[let.name] = frame[1]
         self._next_binding(let)
         return None
+
+    def _no_term(self, let: _Let, parts: Sequence[Meaning]) -> AdmissionError:
+        what = "body of a let" if let.name is None else f"binding of {let.name[:64]}"
+        if len(parts) == 1 and isinstance(parts[0], Operator):
+            return self._refused(f"the {what} is {parts[0].name[:64]}, which is no term", self._place)
+        return self._refused(f"the {what} is not one term", self._place, Reason.SYNTAX)
 
     def _apply(self, head: Meaning, *arguments: Meaning) -> str:
         if not isinstance(head, Operator):
