@@ -140,6 +140,20 @@ class TestRefusals:
         assert error.reason is Reason.LOGIC
         assert "QF_NRA" in error.message
 
+    def test_of_all_logics_the_smallest_is_taken(self) -> None:
+        arrays = ["(declare-const m (Array Bool Bool))"]
+        functions = ["(declare-fun f (Bool) Bool)", "(declare-const p Bool)"]
+        cases = [(BASE["declarations"], "(= b #x00)", "QF_BV"), (functions, "(f p)", "QF_UFBV")]
+        cases += [
+            (arrays, "(select m true)", "QF_ABV"),
+            ([*arrays, *functions], "(f (select m p))", "QF_AUFBV"),
+        ]
+        for declarations, target, logic in cases:
+            document = {**BASE, "declarations": declarations, "prefix": [], "target": target}
+            assert parse_envelope({**document, "logic": "ALL"}) == parse_envelope(
+                {**document, "logic": logic}
+            )
+
 
 class TestFiles:
     def test_the_suffix_says_what_is_inside(self) -> None:

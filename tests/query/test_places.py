@@ -136,6 +136,16 @@ class TestEnvelopes:
         assert found.member == member
         assert text[found.column - 1 :].startswith(json.dumps(value))
 
+    def test_a_node_of_a_graph_is_shown(self) -> None:
+        leaf = {"id": 0, "op": "bool", "bits": 1, "attrs": {"value": True}}
+        nodes = [leaf, {"id": 1, "op": "nothing", "bits": 1}]
+        graph = {"schema": "symcc-query-ir-v1", "nodes": nodes, "target_root": 0}
+        texts = dict.fromkeys(("smt2", "prefix_smt2", "target_smt2"), "x")
+        text = json.dumps({**graph, **texts}, indent=1)
+        found = place(text, "q.json")
+        assert found.member == "nodes[1]"
+        assert found[:2] == place_at(text, text.index('{\n   "id": 1'))[:2]
+
     @pytest.mark.parametrize(
         ("text", "line", "column"),
         [

@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import AdmissionError, Place
 from smtspool.query import Limits, Query, decode, encode, parse_envelope, parse_file, script, to_envelope
 from tests.query.generate import script_of
 
@@ -16,6 +16,7 @@ _PIECES = """
     (_ (_bv1 (_ bv1 8) (_ bv300 8) #x0f #XF #b 0 1.5 Bool (_ BitVec 8) BitVec Array const select
     set-logic QF_BV QF_AUFBV assert check-sat check-sat-assuming push pop exit declare-const declare-fun
     define-fun define-sort declare-sort set-info set-option (check-sat) (assert (declare-const
+    (exit) (reset) (reset-assertions) (get-value (echo :global-decls :trace :other check-sat-using ALL Int
 """
 PIECES = st.sampled_from([*_PIECES.split(), "\n", "\xa0", "(_ bv1 8)", "(_ BitVec 8)", "|a b|"])
 SCRIPTS = st.lists(PIECES, max_size=40).map(" ".join)
@@ -27,11 +28,21 @@ JSON = st.recursive(
 LIMITS = Limits(width=64, depth=50, queries=20, declarations=20, assertions=20, replicated=200)
 
 
+def check_place(place: Place, text: str) -> None:
+    """It is in the text, and what stands around it is what it says."""
+    line = text.split("\n")[place.line - 1]
+    assert 1 <= place.column <= len(line) + 1
+    if place.member is None:
+        assert place.near in line
+
+
 def read(name: str, data: bytes) -> tuple[Query, ...]:
     try:
         queries = parse_file(name, data, LIMITS)
     except AdmissionError as error:
         assert error.message
+        if error.place is not None:
+            check_place(error.place, data.decode(errors="replace"))
         return ()
     for query in queries:
         assert decode(encode(query)) == query

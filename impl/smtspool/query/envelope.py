@@ -6,6 +6,7 @@ import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
@@ -27,7 +28,7 @@ from smtspool.query.members import (
     witness_of,
 )
 from smtspool.query.places import locate, place_at
-from smtspool.query.smtlib import parse_smt2
+from smtspool.query.smtlib import EVERYTHING, parse_smt2, smallest_logic
 from smtspool.query.strictjson import load_object
 from smtspool.query.value import Query, Witness
 
@@ -105,16 +106,35 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
     if unknown:
         name = min(map(str, unknown))
         raise AdmissionError(Reason.SCHEMA, f"unknown member {name[:64]!r}", at=name)
-    assembler = Assembler(text(document, "logic"), limits)
-    _read("declarations", strings(document, "declarations"), assembler.declare_text, limits)
-    _read("prefix", strings(document, "prefix"), assembler.assert_text, limits)
-    _read("target", [text(document, "target")], assembler.assert_text, limits)
+    declarations, prefix = strings(document, "declarations"), strings(document, "prefix")
+    target = text(document, "target")
+    logic = text(document, "logic")
+    if logic in EVERYTHING:
+        logic = _needed((*declarations, *prefix, target), limits)
+    try:
+        assembler = Assembler(logic, limits)
+    except AdmissionError as error:
+        error.at = "logic"
+        raise
+    _read("declarations", declarations, assembler.declare_text, limits)
+    _read("prefix", prefix, assembler.assert_text, limits)
+    _read("target", [target], assembler.assert_text, limits)
     return assembler.query(
         metadata=object_of(document, "metadata", limits),
         timeout_ms=timeout_of(document, limits),
         priority=priority_of(document, limits),
         witness=_witness(document, assembler, limits),
     )
+
+
+def _needed(sources: Sequence[str], limits: Limits) -> str:
+    """The logic of declarations and terms whose envelope says that it may be any."""
+    tokens: list[str] = []
+    ends = [len(tokens)]
+    for source in sources:
+        tokens += split(source, limits)
+        ends.append(len(tokens))
+    return smallest_logic(tokens, list(pairwise(ends)))
 
 
 def _read(

@@ -22,10 +22,10 @@ from smtspool.query.terms import without_annotations
 from smtspool.query.theory import COMMANDS, DECLARATIONS, DEFAULT_LOGIC
 from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 
-__all__ = ["parse_smt2"]
+__all__ = ["EVERYTHING", "parse_smt2", "smallest_logic"]
 
 _NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
-_EVERYTHING = frozenset({"ALL", "ALL_SUPPORTED"})  # as a logic; what the script needs of it is found out
+EVERYTHING = frozenset({"ALL", "ALL_SUPPORTED"})  # as a logic; what the script needs of it is found out
 _PRINTING = frozenset(
     {
         "echo",
@@ -257,7 +257,7 @@ def _logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
     """The argument of ``set-logic``, which comes once and before whatever depends on it."""
     heads = [tokens[start + 1] for start, _ in commands]
     if "set-logic" not in heads:
-        return _smallest_logic(tokens, commands)
+        return smallest_logic(tokens, commands)
     at = heads.index("set-logic")
     start, end = commands[at]
     if end - start != 4 or "set-logic" in heads[at + 1 :] or not _PREAMBLE.issuperset(heads[:at]):
@@ -265,14 +265,15 @@ def _logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
         message = "set-logic names one logic, once, before all other commands"
         raise AdmissionError(Reason.SYNTAX, message, at=tokens[late + 1])
     logic = tokens[start + 2]
-    return _smallest_logic(tokens, commands) if logic in _EVERYTHING else logic
+    return smallest_logic(tokens, commands) if logic in EVERYTHING else logic
 
 
-def _smallest_logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
+def smallest_logic(tokens: Sequence[str], commands: Sequence[_Range]) -> str:
+    """The smallest supported logic that has what these ``commands`` declare."""
     arrays = "Array" in tokens[commands[0][0] : commands[-1][1]]
     functions = any(
-        tokens[start + 1] == "declare-sort"
-        or (tokens[start + 1] == "declare-fun" and tokens[start + 4 : start + 5] != [")"])
+        tokens[start + 1 : start + 2] == ["declare-sort"]
+        or (tokens[start + 1 : start + 2] == ["declare-fun"] and tokens[start + 4 : start + 5] != [")"])
         for start, _ in commands
     )
     return DEFAULT_LOGIC.replace("_", "_" + "A" * arrays + "UF" * functions)

@@ -108,8 +108,10 @@ def parse_ir(document: Mapping[str, Any], limits: Limits) -> Query:
     )
 
 
-def _refused(message: str) -> AdmissionError:
-    return AdmissionError(Reason.SCHEMA, message)
+def _refused(message: str, node: int | None = None) -> AdmissionError:
+    if node is None:
+        return AdmissionError(Reason.SCHEMA, message)
+    return AdmissionError(Reason.SCHEMA, f"node {node}: {message}", at=f"nodes[{node}]")
 
 
 def _check_text(document: Mapping[str, Any], name: str, limits: Limits) -> None:
@@ -121,15 +123,15 @@ def _check_text(document: Mapping[str, Any], name: str, limits: Limits) -> None:
 
 def _node(node: object, at: int, limits: Limits) -> _Node:
     if not isinstance(node, Mapping):
-        raise _refused(f"node {at} must be an object")
+        raise _refused("it must be an object", at)
     integer(node.get("id"), f"the id of node {at}", at, at)
     op = text(node, "op").lower()
     if op not in _ARITY:
-        raise _refused(f"node {at}: unknown operator {op[:32]!r}")
+        raise _refused(f"unknown operator {op[:32]!r}", at)
     bits = integer(node.get("bits"), f"the bits of node {at}", 1, limits.width)
     children = node.get("children", [])
     if not isinstance(children, list | tuple) or len(children) != _ARITY[op]:
-        raise _refused(f"node {at}: {op} takes {_ARITY[op]} children")
+        raise _refused(f"{op} takes {_ARITY[op]} children", at)
     for child in children:
         integer(child, f"a child of node {at}", 0, at - 1)
     return _Node(op, bits, tuple(children), object_of(node, "attrs", limits))
@@ -159,14 +161,14 @@ class _Graph:
                 self._lowered[at] = self._lower(at, self._nodes[at])
             todo.pop()
         if self._lowered[root].width != _BOOL:
-            raise _refused(f"node {root} is asserted and is not Boolean")
+            raise _refused("it is asserted and is not Boolean", root)
         self.assembler.assert_text(self._lowered[root].text)
 
     def _lower(self, at: int, node: _Node) -> _Lowered:
         children = [self._lowered[child] for child in node.children]
         lowered = self._leaf(at, node) if not children else _operator(at, node, children)
         if lowered.width not in (_BOOL, node.bits):
-            raise _refused(f"node {at}: {node.op} is {lowered.width} bits wide, not {node.bits}")
+            raise _refused(f"{node.op} is {lowered.width} bits wide, not {node.bits}", at)
         if len(lowered.text) <= _INLINE:
             return lowered
         name = f"n!{self._definitions}"
@@ -179,12 +181,12 @@ class _Graph:
         if node.op == "bool":
             value = node.attrs.get("value")
             if not isinstance(value, bool):
-                raise _refused(f"node {at}: 'value' must be true or false")
+                raise _refused("'value' must be true or false", at)
             return _Lowered("true" if value else "false", _BOOL)
         if node.op == "constant":
             number = int.from_bytes(hex_bytes(node.attrs, "value_hex", self._limits, required=True))
             if number.bit_length() > node.bits:
-                raise _refused(f"node {at}: the constant does not fit {node.bits} bits")
+                raise _refused(f"the constant does not fit {node.bits} bits", at)
             digits, spare = divmod(node.bits, 4)
             return _Lowered(f"#b{number:0{node.bits}b}" if spare else f"#x{number:0{digits}x}", node.bits)
         index = integer(node.attrs.get("index"), f"'index' of node {at}", 0, _UINT32)
@@ -238,7 +240,7 @@ def _operator(at: int, node: _Node, children: Sequence[_Lowered]) -> _Lowered:
             return _Lowered(f"({_ARITHMETIC[op]} {texts})", first)
         return _rotation(op, children[0].text, children[1].text, first)
     sorts = ", ".join("Bool" if width == _BOOL else f"{width} bits" for width in widths)
-    raise _refused(f"node {at}: {op} does not apply to {sorts}")
+    raise _refused(f"{op} does not apply to {sorts}", at)
 
 
 def _rotation(op: str, value: str, amount: str, width: int) -> _Lowered:
