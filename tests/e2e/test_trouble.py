@@ -156,7 +156,10 @@ def test_a_service_that_was_killed_with_work_left_is_missed(place: Place) -> Non
     child.communicate(timeout=PATIENCE_S)
     now = status(place)
     [trouble] = [trouble["what"] for trouble in now["trouble"] if trouble["severe"]]
-    assert trouble.startswith("no service is running; 2 queries") and now["eta_seconds"] is None
+    assert (
+        trouble.startswith("no service is running, and there is work for one: 2 queries;")
+        and now["eta_seconds"] is None
+    )
     assert any(f"pid {child.pid} on " in one["what"] and "died" in one["what"] for one in now["trouble"])
     assert "! no service is running" in place.run("status", place.root, "--once").stdout
 

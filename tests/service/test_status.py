@@ -76,7 +76,7 @@ def busy(**more: Any) -> Snapshot:
         "counts": Counts(5_186, 7, 64, 9_000, 800, 70, 6, 5, 9_000, 0),
         "counters": counters,
         "profile": profile,
-        "pace": Pace(Rate(60, 900, NOW - 1), Rate(120, 900, NOW - 3)),
+        "pace": Pace(Rate(60, 900, NOW - 9000, NOW - 1), Rate(120, 900, NOW - 9000, NOW - 3)),
         "services": services,
         "disk_free": {"store": 10 << 30},
     }
@@ -114,7 +114,9 @@ def test_work_that_waits_with_nobody_to_do_it_is_trouble(campaign: Campaign, sto
     submit(campaign, c=equation(3))
     [trouble] = look(campaign).trouble()
     assert trouble.severe
-    assert trouble.what == "no service is running; 2 queries, 1 files wait: start one with smtspool serve"
+    assert trouble.what == (
+        "no service is running, and there is work for one: 2 queries, 1 file; start it with smtspool serve"
+    )
 
 
 def test_a_service_is_seen_with_what_it_solves_and_what_fails(campaign: Campaign) -> None:
@@ -140,7 +142,7 @@ def test_a_service_that_died_is_named(campaign: Campaign) -> None:
 
     assert in_child(die) == 0
     assert [what.split(" on ")[-1] for what in said(look(campaign))] == [
-        "no service is running", "db1 died 2 min ago or later",
+        "no service is running", "db1 died; its last sign was 2 min ago",
     ]  # fmt: skip
 
 
@@ -171,7 +173,7 @@ def test_a_locked_store_can_be_looked_at(campaign: Campaign, store: Store) -> No
         ({"services": (plate(7, written=NOW - 40),)},
          "pid 7 on db1 has given no sign for 40 s: stopped, or waiting for a disk", True),
         ({"services": ({"token": "x", "alive": None},)},
-         "1 lock files cannot be read: services of other users may live", False),
+         "lock files that cannot be read 1: services of other users may live", False),
         ({"services": (plate(7, last_error={"at": NOW - 60, "loop": "admission", "message": "full"}),)},
          "over, 1 min ago, admission: full", False),
         ({"services": (plate(7, failing=[
@@ -218,7 +220,7 @@ def test_the_screen_shows_what_was_learnt_once_something_was(campaign: Campaign,
     assert "domains" not in shown(snapshot(campaign, store))
     with Directory.open(campaign.profile, create=True) as directory:
         told = Coordinator(directory).snapshot().to_json()
-    store.put(KNOWLEDGE, told | {"current_profiles": 3, "recovery_replay_mismatches": 1})
+    store.put(KNOWLEDGE, told | {"current_profiles": 3, "recovery_replay_mismatches": 1, "window_records": 9})
     store.bump({"probes": 4, "probes.validated": 1, "probes.seconds": 0.01})
     now = snapshot(campaign, store)
     text = shown(now)

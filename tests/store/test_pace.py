@@ -20,17 +20,18 @@ def test_an_empty_store_has_no_pace(store: Store) -> None:
 def test_the_last_minute_and_the_last_quarter_are_counted(store: Store, clock: Clock) -> None:
     store.ingest([query(n) for n in range(10)])
     answer(store, 4)
+    first = clock()
     clock.advance(600)
     store.ingest([query(n) for n in range(10, 13)])
     answer(store, 2)
     last = clock()
     clock.advance(30)
-    assert store.pace().answered == Rate(2, 6, last)
-    assert store.pace().admitted == Rate(3, 13, last)
+    assert store.pace().answered == Rate(2, 6, first, last)
+    assert store.pace().admitted == Rate(3, 13, first, last)
     clock.advance(31)
-    assert store.pace().answered == Rate(0, 6, last)
+    assert store.pace().answered == Rate(0, 6, first, last)
     clock.advance(900)
-    assert store.pace().answered == Rate(0, 0, last)
+    assert store.pace().answered == Rate(0, 0, first, last)
 
 
 @pytest.mark.parametrize("old", [0, 1, 2, 7, 100])
@@ -42,6 +43,9 @@ def test_however_many_there_are(store: Store, clock: Clock, old: int, new: int) 
     assert (store.pace().admitted.minute, store.pace().admitted.quarter) == (new, new)
 
 
-def test_a_rate_is_of_what_there_is() -> None:
-    assert Rate(30, 30).per_second == 0.5
-    assert Rate(0, 900).per_second == 1.0
+def test_a_rate_is_over_the_time_that_there_was() -> None:
+    assert Rate(30, 90, first=0.0).per_second(3600.0) == (0.5, 0.1)
+    assert Rate(30, 30, first=0.0).per_second(15.0) == (2.0, 2.0)
+    assert Rate(30, 120, first=0.0).per_second(240.0) == (0.5, 0.5)
+    assert Rate(5, 5, first=10.0).per_second(10.0) == (5.0, 5.0)
+    assert Rate().per_second(10.0) == (0.0, 0.0)

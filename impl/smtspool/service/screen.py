@@ -6,6 +6,7 @@ that matter least lose their last lines, and say so.
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def screen(
     progress, answers = _progress(now), _answers(now)
     engines = _engines(now)
     columns = [progress, answers]
-    sections = [_Section(_trouble(now), 3), _Section(_services(now), 2)]
+    sections = [_Section(_trouble(now, width - 2 * BORDER), 3), _Section(_services(now), 2)]
     if width < WIDE:
         sections.append(_Section(_table_lines(engines), 1))
     else:
@@ -114,8 +115,8 @@ def _progress(now: Snapshot) -> list[Row]:
         ("answered", amount(counts.done)),
     ]
     if pace.answered.quarter:
-        rates = f"{per_second(pace.answered.minute / 60)} · {per_second(pace.answered.quarter / 900)}"
-        rows.append(("rate 1 · 15 min", rates))
+        rates = map(per_second, pace.answered.per_second(now.taken))
+        rows.append(("rate 1 · 15 min", " · ".join(rates)))
     if now.eta_seconds:
         rows.append(("done in about", duration(now.eta_seconds)))
     if now.counter("admission.latency_count"):
@@ -164,13 +165,25 @@ def _table_lines(rows: list[Row]) -> list[Text]:
     ]
 
 
-def _trouble(now: Snapshot) -> list[Text]:
+def _trouble(now: Snapshot, width: int) -> list[Text]:
     found = now.trouble()
     if not found:
         return [Text("trouble: none", style="green")]
-    severe = [Text(f"! {plain(trouble.what)}", style="bold red") for trouble in found if trouble.severe]
-    light = " · ".join(plain(trouble.what) for trouble in found if not trouble.severe)
-    return [*severe, Text(f"trouble: {light}", style="yellow")] if light else severe
+    lines = [
+        Text(line, style="bold red")
+        for trouble in found
+        if trouble.severe
+        for line in _wrapped(f"! {trouble.what}", width)
+    ]
+    light = " · ".join(trouble.what for trouble in found if not trouble.severe)
+    if light:
+        lines += [Text(line, style="yellow") for line in _wrapped(f"trouble: {light}", width)]
+    return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Two lines at most: the end of a message says more than the path in its middle."""
+    return textwrap.wrap(plain(text), width, subsequent_indent="  ", max_lines=2, placeholder=" …")
 
 
 def _services(now: Snapshot) -> list[Text]:
@@ -195,16 +208,16 @@ def _service(now: Snapshot, one: Mapping[str, Any]) -> str:
         one["state"],
         f"{one['jobs']} jobs",
         f"up {duration(now.taken - one['started'])}",
-        plain(" ".join(one["engines"])),
     ]
     if one["metrics_port"]:
         parts.append(f"metrics :{one['metrics_port']}")
+    parts.append(plain(" ".join(one["engines"])))
     return " · ".join(part for part in parts if part)
 
 
 def _profile(now: Snapshot) -> list[Text]:
     told = now.profile
-    if told is None:
+    if told is None or not told["window_records"]:
         return []
     served = "" if told["served"] else ", not served"
     lines = [

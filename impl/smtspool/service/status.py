@@ -89,7 +89,7 @@ class Snapshot:
     @property
     def eta_seconds(self) -> float | None:
         """Until all that is stored is answered, at the pace of the last 15 minutes; None without one."""
-        rate = self.pace.answered.per_second
+        _, rate = self.pace.answered.per_second(self.taken)
         return self.counts.open / rate if rate and self.living else None
 
     @property
@@ -120,21 +120,23 @@ class Snapshot:
             found.append(Trouble(f"the store cannot be read: {self.unreadable}", severe=True))
         if not any(one["alive"] is not False for one in self.services):
             waiting = [
-                f"{amount(count)} {what}"
-                for count, what in (
-                    (self.counts.open, "queries"),
-                    (self.backlog, "files"),
-                    (self.counts.publications_due, "results"),
+                f"{amount(count)} {one if count == 1 else several}"
+                for count, one, several in (
+                    (self.counts.open, "query", "queries"),
+                    (self.backlog, "file", "files"),
+                    (self.counts.publications_due, "result", "results"),
                 )
                 if count
             ]
             what = "no service is running"
             if waiting:
-                what += f"; {', '.join(waiting)} wait: start one with smtspool serve"
+                what += f", and there is work for one: {', '.join(waiting)}; start it with smtspool serve"
             found.append(Trouble(what, severe=bool(waiting)))
         unknown = sum(one["alive"] is None for one in self.services)
         if unknown:
-            found.append(Trouble(f"{unknown} lock files cannot be read: services of other users may live"))
+            found.append(
+                Trouble(f"lock files that cannot be read {unknown}: services of other users may live")
+            )
         return found
 
     def _disks(self) -> list[Trouble]:
@@ -175,7 +177,9 @@ class Snapshot:
                 what = f"{name} has given no sign for {duration(silent)}: stopped, or waiting for a disk"
                 found.append(Trouble(what, severe=True, since=one["written"]))
             elif one["alive"] is False and one["state"] != "ended":
-                found.append(Trouble(f"{name} died {duration(silent)} ago or later", since=one["written"]))
+                found.append(
+                    Trouble(f"{name} died; its last sign was {duration(silent)} ago", since=one["written"])
+                )
             last = one.get("last_error")
             if one["alive"] and last and not one["failing"] and self.taken - last["at"] < LAST_ERROR_SECONDS:
                 what = f"{duration(self.taken - last['at'])} ago, {last['loop']}: {last['message']}"

@@ -12,20 +12,23 @@ from dataclasses import dataclass
 __all__ = ["Pace", "Rate", "pace"]
 
 MINUTE = 60.0
+QUARTER = 15 * MINUTE
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many came within the last minute and the last 15, and when the last came (the epoch's seconds)."""
+    """How many came within the last minute and the last 15; when the first and the last of all came, in
+    seconds since the epoch."""
 
     minute: int = 0
     quarter: int = 0
+    first: float | None = None
     last: float | None = None
 
-    @property
-    def per_second(self) -> float:
-        """Over 15 minutes, or over the last one while that is all there is."""
-        return self.minute / MINUTE if self.minute == self.quarter else self.quarter / (15 * MINUTE)
+    def per_second(self, now: float) -> tuple[float, float]:
+        """Over the last minute and the last 15, or over the time since the first came, if that is less."""
+        age = QUARTER if self.first is None else max(1.0, now - self.first)
+        return self.minute / min(MINUTE, age), self.quarter / min(QUARTER, age)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +73,5 @@ def _rate(connection: sqlite3.Connection, table: str, column: str, now: float) -
                 high = middle - 1
         return int(newest[0]) - low
 
-    return Rate(since(now - MINUTE), since(now - 15 * MINUTE), newest[1])
+    (first,) = connection.execute(statement, (0,)).fetchone()
+    return Rate(since(now - MINUTE), since(now - QUARTER), first, newest[1])
