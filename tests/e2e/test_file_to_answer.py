@@ -122,8 +122,7 @@ def test_a_timeout_is_asked_again_when_it_is_submitted_with_a_larger_limit(place
         "schema": "smtspool-query-v1",
         "logic": "QF_BV",
         "declarations": ["(declare-const x (_ BitVec 32))", "(declare-const y (_ BitVec 32))"],
-        "prefix": [f"(bvult #x00000001 {v})" for v in "xy"]
-        + [f"(bvult {v} #x00002000)" for v in "xy"],
+        "prefix": [f"(bvult #x00000001 {v})" for v in "xy"] + [f"(bvult {v} #x00002000)" for v in "xy"],
         "target": "(= (bvmul x y) (_ bv16016003 32))",  # 4001 * 4003
     }
     place.create(("hasty.json", json.dumps(factors | {"timeout_ms": 1})))

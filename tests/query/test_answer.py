@@ -58,3 +58,9 @@ def test_answers_do_not_change() -> None:
 def test_an_answer_that_was_stored_with_a_core_is_read_without() -> None:
     answer = Answer(Status.UNSAT, engine="z3")
     assert Answer.from_json(answer.to_json() | {"core": None}) == answer
+
+
+def test_an_engine_that_could_not_be_asked_has_called_nothing_an_error() -> None:
+    asked = Attempt("a1", "z3", Status.ERROR, reason="syntax", generation=1)
+    not_asked = Attempt("a2", "cvc5", Status.ERROR, reason="no helper today")
+    assert Answer(Status.UNSAT, attempts=(asked, not_asked)).errors == ("z3: syntax",)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 
 import pytest
 
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service.fleet import Fleet
+from smtspool.service.loops import Loop
 from smtspool.service.publisher import Publisher
 from smtspool.store import Store
 from tests.service.support import ODD_ENGINE, PATIENCE_S, answers, equation, submit, until
+from tests.solve.refusals import no_more_threads
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
 
@@ -89,4 +92,21 @@ def test_unusable_knowledge_is_said_and_forgotten(
     with service:
         until(lambda: service.join(0.1), "the end")
     assert "unusable" in caplog.text
+    assert list(answers(campaign).values()) == ["sat"]
+
+
+def test_a_thread_that_is_refused_at_the_start_is_asked_for_again(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    start, refusals = Loop.start, iter([True, True])
+
+    def refused(loop: Loop) -> None:
+        with no_more_threads() if loop.name == "heartbeat" and next(refusals, False) else nullcontext():
+            start(loop)
+
+    monkeypatch.setattr(Loop, "start", refused)
+    submit(campaign, a=equation(1))
+    with Service(campaign, SETTINGS, once=True) as service:
+        until(lambda: service.join(0.1), "the end")
+    assert caplog.text.count("refuses one more thread") == 2
     assert list(answers(campaign).values()) == ["sat"]

@@ -64,9 +64,9 @@ class Answer:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What each engine said that called the query an error, or died of it."""
-        failed = (attempt for attempt in self.attempts if attempt.status is Status.ERROR)
-        return tuple([f"{attempt.engine}: {attempt.reason}" for attempt in failed])
+        """What each engine said that was asked and called the query an error, or died of it."""
+        failed = (one for one in self.attempts if one.status is Status.ERROR and one.generation)
+        return tuple([f"{one.engine}: {one.reason}" for one in failed])
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON members; the inverse of :meth:`from_json`. The model is the answer's own, not a copy."""

@@ -72,7 +72,7 @@ class Health:
         with self._lock:
             known = self._ailing.get(loop)
             failures, since = (known.failures, known.since) if known else (0, now)
-            ailment = Ailment(failures + 1, str(error), since)
+            ailment = Ailment(failures + 1, _words(error), since)
             self._last = LastError(now, loop, ailment.message)
             self._ailing[loop] = ailment
             return ailment.failures
@@ -105,6 +105,10 @@ class Health:
         """A copy: loop name to ailment; empty when all is well."""
         with self._lock:
             return dict(self._ailing)
+
+
+def _words(error: Exception) -> str:
+    return "out of memory" if isinstance(error, MemoryError) else str(error)
 
 
 class Loop(threading.Thread):
@@ -162,7 +166,7 @@ class Loop(threading.Thread):
                 pause = self._step()
             except MACHINE_FAILURES as error:
                 pause = backoff_seconds(self._health.failed(self.name, error))
-                log.warning("%s: %s (try again in %.1f s)", self.name, error, pause)
+                log.warning("%s: %s (try again in %.1f s)", self.name, _words(error), pause)
                 self._hurried.wait(pause)
                 continue
             self._health.recovered(self.name)

@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from smtspool.errors import SmtspoolError
+from smtspool.errors import InfrastructureError, SmtspoolError
 from smtspool.profile import parse_telemetry
 from smtspool.solve import CancelReason
 from smtspool.spool import Spool
@@ -205,9 +205,9 @@ class Service:
             self._plate.engines = fleet.engines
             self._plate.port = stack.enter_context(self._exposed())
             stack.callback(fleet.remember, store)
+            self._start(owner.name, fleet)
             stack.callback(self._join_all)
             stack.callback(fleet.give_up)
-            self._start(owner.name, fleet)
             self._resources = stack.pop_all()
         self._plate.serving = True
         self._plate_loop.wake.set()
@@ -288,8 +288,7 @@ class Service:
             profile,
         ]
         profiling.begin()
-        for loop in self._loops():
-            loop.start()
+        self._begin()
 
     def _loop(
         self,
@@ -319,8 +318,26 @@ class Service:
         self._plate.engines = fleet.engines
         return pause
 
+    def _begin(self) -> None:
+        """Start every loop, or none: the machine may refuse a thread, and all of it is tried again."""
+        try:
+            for loop in self._loops():
+                loop.start()
+        except InfrastructureError:
+            self._halt.set()
+            self.desk.cancel_all(CancelReason.CLOSED)
+            self._hurry_all()
+            self._join()
+            self._workers, self._others, self._publication = [], [], []
+            if not self.desk.draining.is_set():  # nobody else has asked for the end
+                self._halt.clear()
+            raise
+
     def _join_all(self) -> None:
         self.stop()
+        self._join()
+
+    def _join(self) -> None:
         for loop in self._loops():
             if loop.ident is not None:
                 loop.join()

@@ -138,7 +138,7 @@ class ServerProcess:
                 self._hear_complaints()
             printed = self._printed.decode(errors="replace").rstrip()
         if printed:
-            return printed.rpartition("\n")[2][:_COMPLAINT]
+            return printed.rpartition("\n")[2].strip()[:_COMPLAINT]
         try:
             code = self._popen.wait(_OBITUARY_S)
         except subprocess.TimeoutExpired:
