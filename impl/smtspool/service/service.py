@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -37,6 +36,7 @@ from smtspool.store import BUSY_TIMEOUT_SECONDS, Backoff, Patience, Presence, St
 from .admission import Admission
 from .campaign import Campaign
 from .config import Settings
+from .descriptors import allow_descriptors
 from .desk import Desk
 from .exporter import Exporter
 from .fleet import Fleet, NoEngineWorks
@@ -60,9 +60,6 @@ JOIN_SECONDS = 0.2
 KEEP_SECONDS = 3600.0
 # A start waits no longer for a locked store before it says so; nobody obeys signals before its first attempt.
 START_BUSY_SECONDS = 5.0
-# A worker takes eight per engine, and the usual limit is 1024. Not all that a machine may allow: there are
-# commands that close every descriptor they might have when they start.
-DESCRIPTORS = 1 << 16
 
 
 class Service:
@@ -142,7 +139,7 @@ class Service:
     # -- life -------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        _allow_descriptors()
+        allow_descriptors()
         # A spool that cannot be opened now is a mistake of whoever starts us: said at once, not retried.
         Spool.open(self.campaign.spool).close()
         try:
@@ -399,10 +396,3 @@ class Service:
     def _hurry_all(self) -> None:
         for loop in (self._keeper, *self._loops()):
             loop.hurry()
-
-
-def _allow_descriptors() -> None:
-    """Raise this process's own limit as far as it may, for good."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < min(hard, DESCRIPTORS):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))

@@ -1,0 +1,18 @@
+"""The descriptors that a service may open: a worker takes eight per engine, and the usual limit is 1024."""
+
+from __future__ import annotations
+
+import resource
+
+__all__ = ["allow_descriptors"]
+
+# Not all that a machine may allow: there are commands that close every descriptor they might have when they
+# start.
+DESCRIPTORS = 1 << 16
+
+
+def allow_descriptors() -> None:
+    """Raise this process's own limit as far as it may, for good."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < min(hard, DESCRIPTORS):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))
