@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ENGINES = {"bitwuzla", "cvc5", "z3"}
-OF_SERVICES = {"mpi4py", "prometheus_client", "watchfiles"}
+OF_SERVICES = {"mpi4py", "prometheus_client"}
 SCREEN = {"rich"}
 DATABASE = {"sqlite3"}
 

@@ -19,7 +19,6 @@ def descriptors_and_threads() -> tuple[int, int]:
 
 @pytest.fixture
 def nothing_leaks() -> Iterator[None]:
-    """The watcher's thread closes its descriptors itself, a moment after it was told to."""
     before = descriptors_and_threads()
     yield
     deadline = time.monotonic() + DEADLINE_S
@@ -29,20 +28,14 @@ def nothing_leaks() -> Iterator[None]:
 
 
 @pytest.fixture(params=["notified", "polling", "watch limit reached"])
-def way_to_notice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    def no_watch(*_: object, **__: object) -> Iterator[None]:
-        raise OSError(28, "OS file watch limit reached")
-        yield
+def way_to_notice(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    def no_watch(path: str) -> int:
+        raise OSError(28, "No space left on device")  # what a used-up limit is called
 
-    def no_events(
-        *_: object, stop_event: threading.Event, rust_timeout: int, **__: object
-    ) -> Iterator[set[None]]:
-        # A network file system: nothing is ever notified.
-        while not stop_event.wait(rust_timeout / 1000):
-            yield set()
-
-    if request.param != "notified":
-        monkeypatch.setattr(waiting, "watch", no_events if request.param == "polling" else no_watch)
+    if request.param == "polling":  # a network file system: nothing is ever notified
+        monkeypatch.setattr(waiting, "_watch", lambda path, watch=waiting._watch: watch(str(tmp_path)))
+    elif request.param == "watch limit reached":
+        monkeypatch.setattr(waiting, "_watch", no_watch)
     return str(request.param)
 
 

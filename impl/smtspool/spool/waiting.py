@@ -1,19 +1,35 @@
-"""Waiting for new files: notification where the system has it, a cheap look now and then everywhere."""
+"""Waiting for new files: notification where the system has it, a cheap look now and then everywhere.
+
+The kernel's own interface is called: it takes one descriptor and no thread. A library that starts a thread
+for it ends the process where the machine refuses one.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import select
+import struct
 import threading
-from collections.abc import Callable, Generator
-from contextlib import closing
-
-from watchfiles import Change, watch
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
 
 from smtspool.spool.names import is_published
 
 __all__ = ["wait_for_change"]
 
 _ROUND_S = 0.25
-_STEP_MS = 10  # the delay of a notification
+_STEP_S = 0.05  # how long a stop may go unnoticed
+_BURST_S = 0.05  # files that come one behind the other are one piece of news ...
+_QUIET_S = 0.01  # ... until nothing has come for so long
+
+_IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x8, 0x80, 0x100
+_IN_Q_OVERFLOW = 0x4000
+_IN_ONLYDIR = 0x0100_0000
+_EVENT = struct.Struct("iIII")  # watch, mask, cookie, length of the name behind it
+_BUFFER = 64 * 1024
 
 
 def wait_for_change(
@@ -25,42 +41,85 @@ def wait_for_change(
 ) -> bool:
     """True when a published file appears in ``path`` or ``has_changed()``; False at timeout or on ``stop``.
 
-    ``has_changed`` is asked first and then four times a second. It serves file systems without notification
-    (network, FUSE, a used-up inotify limit) and closes the gap before the watch begins. The watcher's thread
-    and descriptors end with the call.
+    ``has_changed`` is asked first, again when the watch has begun, and then four times a second: that serves
+    file systems without notification (network, FUSE, a used-up inotify limit).
     """
-    deadline = clock() + timeout_s
     if has_changed():
         return True
-    with closing(_rounds(path, stop, min(_ROUND_S, timeout_s))) as rounds:
-        for notified in rounds:
-            if stop.is_set():
+    deadline = clock() + timeout_s
+    look_at = clock()
+    with _Notices(path) as notices:
+        while not stop.is_set():
+            now = clock()
+            if now >= min(look_at, deadline):
+                if has_changed():
+                    return True
+                look_at = now + _ROUND_S
+            if now >= deadline:
                 return False
-            if notified or has_changed():
+            if notices.come(min(_STEP_S, deadline - now)):
+                _let_a_burst_pass(notices, clock)
                 return True
-            if clock() >= deadline:
-                return False
     return False
 
 
-def _rounds(path: str, stop: threading.Event, round_s: float) -> Generator[bool, None, None]:
-    """One value per event or per ``round_s``, until ``stop``: was a published file added or modified?"""
-    round_ms = max(1, int(round_s * 1000))
-    try:
-        for changes in watch(
-            path,
-            watch_filter=None,  # a filtered change would not end the round
-            debounce=_STEP_MS * 5,
-            step=_STEP_MS,
-            stop_event=stop,
-            rust_timeout=round_ms,
-            yield_on_timeout=True,
-            recursive=False,
-        ):
-            yield any(
-                change is not Change.deleted and is_published(changed.rpartition("/")[2])
-                for change, changed in changes
-            )
-    except (OSError, RuntimeError):  # RuntimeError: the watcher's own "internal error"
-        while not stop.wait(round_s):  # no notification here; the looks go on
-            yield False
+def _let_a_burst_pass(notices: _Notices, clock: Callable[[], float]) -> None:
+    until = clock() + _BURST_S
+    while clock() < until and notices.come(_QUIET_S):
+        pass
+
+
+class _Notices:
+    """What the kernel says of published files that are made, written or moved into a directory.
+
+    Where it says nothing, :meth:`come` only waits.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._poller = select.poll()
+        self._fd = -1
+        with suppress(OSError):
+            self._fd = _watch(path)
+            self._poller.register(self._fd, select.POLLIN)
+
+    def come(self, timeout_s: float) -> bool:
+        """Whether there is news within ``timeout_s`` seconds."""
+        if not self._poller.poll(timeout_s * 1000):
+            return False
+        with suppress(BlockingIOError):
+            return any(_published(os.read(self._fd, _BUFFER)))
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+
+def _watch(path: str) -> int:
+    """A descriptor that becomes readable with each event. Raises ``OSError``."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    mask = _IN_CREATE | _IN_CLOSE_WRITE | _IN_MOVED_TO | _IN_ONLYDIR
+    if libc.inotify_add_watch(fd, os.fsencode(path), ctypes.c_uint32(mask)) < 0:
+        why = ctypes.get_errno()
+        os.close(fd)
+        raise OSError(why, os.strerror(why))
+    return int(fd)
+
+
+def _published(events: bytes) -> list[bool]:
+    """Of each event, whether it is about a published file; events that were lost may have been."""
+    found = []
+    while events:
+        _, mask, _, length = _EVENT.unpack_from(events)
+        name = events[_EVENT.size : _EVENT.size + length].rstrip(b"\0")
+        found.append(bool(mask & _IN_Q_OVERFLOW) or is_published(os.fsdecode(name)))
+        events = events[_EVENT.size + length :]
+    return found
