@@ -79,7 +79,10 @@ class Fleet:
         self.policy = HedgePolicy(Hedge(settings.hedge))
 
     def __enter__(self) -> Self:
-        limits = HelperLimits(memory=self._settings.helper_memory_mib * MIB)
+        limits = HelperLimits(
+            memory=self._settings.helper_memory_mib * MIB,
+            spare=self._first is None,  # who starts no engine ahead of need forks no helper ahead of it
+        )
         specs = [parse_engine(text) for text in self._settings.engines]
         members = {spec.name: Member(spec, limits, clock=self.clock) for spec in specs}
         with ExitStack() as stack:
