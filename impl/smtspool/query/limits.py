@@ -19,7 +19,7 @@ class Limits:
     """
 
     file: int = 256 * MIB  # bytes of one spool file
-    script: int = 32 * MIB  # UTF-8 bytes of one SMT-LIB text; reading it takes up to 40 times as much memory
+    script: int = 32 * MIB  # UTF-8 bytes of one SMT-LIB text; it takes 40 times as much memory, 55 if refused
     text: int = 128 * MIB  # UTF-8 bytes of one text of a Query IR, which is not read
     depth: int = 1_000_000  # open parentheses at one point of an SMT-LIB text
     symbol: int = 4096  # characters of one identifier

@@ -16,7 +16,7 @@ from smtspool.query.lexer import TOKEN, Mark, canonical
 
 __all__ = ["locate", "place_at"]
 
-_MARKS = 1 << 20  # at a time: each is an object of its own, and a script may be all parentheses
+_MARKS = 1 << 18  # at a time: each is an object of its own, and a script may be all parentheses
 _BEFORE, _AFTER = 16, 40  # characters of the text that are shown
 
 
@@ -35,6 +35,7 @@ def locate(
     them in canonical spelling as ``error`` does. A ``member`` of an envelope is to blame as a whole where no
     part of it is.
     """
+    error.__traceback__ = None  # its frames hold all that was read, which is about to be read again
     number = error.at.number if isinstance(error.at, Mark) else _number(error.at, tokens, read)
     if number is not None or member is not None:
         error.place = place_at(text, _offset(text, skip, number or 0), member)

@@ -120,8 +120,8 @@ class _Reader:
         self._priority = priority
         self._assembler: Assembler | None = None
         self._notes: dict[str, None] = {}
-        self._open = False  # whether there is more to be said about the last question
-        self._values: list[str] = []  # asked for since then
+        self._open = False  # whether the last question is still the one that the stack asks
+        self._values: list[str] = []  # asked for since it was
 
     def read(self, tokens: Sequence[str]) -> None:
         """One script in canonical spelling. Raises ``AdmissionError``."""
@@ -138,10 +138,11 @@ class _Reader:
             logic = _logic(tokens, commands)
             assembler = self._assembler.anew(logic) if self._assembler else Assembler(logic, self._limits)
             self._assembler = assembler
-            answered = False
             for start, end in commands:
                 command = tokens[start + 1]
                 begin, stop = start + 2, end - 1  # its arguments
+                if self._open and command not in _ABOUT_ANSWER:
+                    self._end_answer()
                 if command in DECLARATIONS:
                     assembler.declare(tokens[start:end], levels[start:end])
                 elif command == "assert":
@@ -153,7 +154,7 @@ class _Reader:
                 elif command in _CHECKS:
                     self._check(assembler, tokens, levels, start, end)
                 elif command == "get-value":
-                    self._value(assembler, tokens, levels, start, end, answered=answered)
+                    self._value(assembler, tokens, levels, start, end)
                 elif command == "set-option":
                     self._option(assembler, tokens[begin:stop])
                 elif command == "reset-assertions":
@@ -161,7 +162,6 @@ class _Reader:
                 elif command not in _PRINTING and command != "set-logic":
                     message = f"the command {command[:64]!r} is not allowed"
                     raise AdmissionError(Reason.COMMAND, message, at=command)
-                answered = command in _CHECKS or (answered and command in _ABOUT_ANSWER)
             self._end_answer()
         except AdmissionError as error:
             if error.at not in tokens[start:end]:  # nothing less than the command is to blame
@@ -171,7 +171,6 @@ class _Reader:
     def _check(
         self, assembler: Assembler, tokens: Sequence[str], levels: Sequence[int], start: int, end: int
     ) -> None:
-        self._end_answer()
         self._limits.hold("queries", len(self.queries) + 1)
         if tokens[start + 1] == "check-sat-using":
             self._note("check-sat-using is taken as check-sat: its tactic is dropped")
@@ -184,19 +183,12 @@ class _Reader:
         self._open = True
 
     def _value(
-        self,
-        assembler: Assembler,
-        tokens: Sequence[str],
-        levels: Sequence[int],
-        start: int,
-        end: int,
-        *,
-        answered: bool,
+        self, assembler: Assembler, tokens: Sequence[str], levels: Sequence[int], start: int, end: int
     ) -> None:
         """Ask for the values of terms; those that no answer can have are left out with a note."""
         if tokens[start + 2] != "(" or not one_term(tokens, levels, start + 2, end - 1):
             raise AdmissionError(Reason.SYNTAX, "get-value takes one list of terms", at=tokens[start + 2])
-        if not answered:
+        if not self._open:
             self._note("a get-value that follows no check-sat is dropped")
             return
         for first, last in items(tokens, levels, start + 3, end - 2):
