@@ -153,6 +153,19 @@ def test_only_engines_that_take_the_logic_are_asked() -> None:
     assert answer.reason == "no engine takes logic QF_BV: there is bitwuzla, z3"
 
 
+@pytest.mark.parametrize("cold", ["bitwuzla", "z3"])
+def test_an_engine_that_has_to_be_started_is_asked_later_as_is_one_behind_it(cold: str) -> None:
+    start_s = lambda engine: 60.0 if engine == cold else 0.0  # noqa: E731
+    with (
+        ScriptedServer("bitwuzla", "hang") as one,
+        ScriptedServer("z3", "unsat") as other,
+        Portfolio([one, other], start_s=start_s, policy=HedgePolicy(Hedge.FIXED)) as portfolio,
+    ):
+        answer = portfolio.solve(QUERY, timeout_s=1)
+        assert [attempt.engine for attempt in answer.attempts] == ["bitwuzla"]
+        assert portfolio.solve(QUERY, timeout_s=10, hard=True).engine == "z3"
+
+
 def test_engines_need_names_of_their_own() -> None:
     with ScriptedServer("z3", "unsat") as server:
         with pytest.raises(ConfigError):

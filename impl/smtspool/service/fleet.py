@@ -184,6 +184,7 @@ class Fleet:
         return Portfolio(
             list(self._members.values()),
             takes=self._takes,
+            start_s=lambda engine: self._members[engine].start_s,
             rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
             observe=self._observe,

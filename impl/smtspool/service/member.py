@@ -13,6 +13,9 @@ __all__ = ["Member"]
 
 log = logging.getLogger("smtspool")
 
+# Starting an engine costs as much as a hundred small queries; asking it so much later costs one a moment.
+START_SECONDS = 0.4
+
 
 class Member:
     """A source of helpers, thread-safe. To a race, an engine that is not started yet is one that works.
@@ -67,6 +70,11 @@ class Member:
         if unusable is not None:
             return unusable.cause
         return None if self._found is None or self._found.logics else self._found.trouble[0]
+
+    @property
+    def start_s(self) -> float:
+        """What passes before it can answer, about: nothing, once it has answered its probes."""
+        return START_SECONDS if self._found is None else 0.0
 
     def takes(self, logic: str) -> bool:
         """Whether it may be asked; an engine that is not started yet takes everything."""

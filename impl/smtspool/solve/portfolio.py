@@ -51,6 +51,7 @@ class Portfolio:
         servers: Sequence[Helpers],
         *,
         takes: Callable[[str, str], bool] = lambda engine, logic: True,
+        start_s: Callable[[str], float] = lambda engine: 0.0,
         rules: RaceRules | None = None,
         policy: HedgePolicy | None = None,
         recycle: Recycle | None = None,
@@ -59,7 +60,8 @@ class Portfolio:
         clock: Callable[[], float] = time.monotonic,
         stood_still: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``takes(engine, logic)`` tells what each engine can do; ``servers`` come in the fixed order. By
+        """``takes(engine, logic)`` tells what each engine can do, ``start_s(engine)`` how long it takes until
+        it can do anything, if it has to be started first; ``servers`` come in the fixed order. By
         ``name`` recordings tell its solvers and races from another portfolio's. ``stood_still`` tells how
         many seconds ``clock`` has left out; see :class:`RunningTime`."""
         names = [server.spec.name for server in servers]
@@ -68,6 +70,7 @@ class Portfolio:
         self._process = os.getpid()
         self.policy = policy or HedgePolicy()
         self._takes = takes
+        self._start_s = start_s
         self._rules = rules or RaceRules()
         self._observe = observe
         self._clock = clock
@@ -191,8 +194,13 @@ class Portfolio:
         )
 
     def _plan(self, query: Query, able: Sequence[str], *, hard: bool) -> Plan:
-        """The policy's; one that learns lets who has most of the path on its stack go first."""
+        """The policy's; one that learns lets who has most of the path on its stack go first.
+
+        An engine that has to be started is asked later, by what that takes, as is one behind it.
+        """
         plan = self.policy.plan(query, able, hard=hard)
+        if plan.delay_s > 0:
+            plan = replace(plan, delay_s=plan.delay_s + max(map(self._start_s, plan.order[:2])))
         if self.policy.mode is not Hedge.LEARNT:
             return plan
         held = {engine: self._lanes[engine].held(query) for engine in plan.order}
