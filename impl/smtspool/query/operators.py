@@ -7,6 +7,7 @@ arguments as *every* bundled engine reads: ``(bvadd x y z)``, and not ``(bvsub x
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,8 +95,9 @@ def _bit_choice(sorts: Sorts) -> str | None:
 
 
 def _concat(sorts: Sorts) -> str | None:
-    widths = [width_of(sort) or 0 for sort in sorts]
-    return bit_vector(sum(widths)) if len(widths) > 1 and all(widths) else None
+    widths = [(width_of(sort), uses) for sort, uses in Counter(sorts).items()]
+    known = [width * uses for width, uses in widths if width]
+    return bit_vector(sum(known)) if len(sorts) > 1 and len(known) == len(widths) else None
 
 
 def _select(sorts: Sorts) -> str | None:
