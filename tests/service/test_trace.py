@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from smtspool.actions import action
+from smtspool.errors import MisuseError
 from smtspool.service import Campaign, Service, Settings, traced
 from tests.service.support import equation, submit, until
 
@@ -33,6 +34,16 @@ def test_a_line_says_what_who_when_and_how_it_ended(tmp_path: Path) -> None:
         "params": {"consumer": "c1"},
         "outcome": "Busy",
     }
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_pipe_is_refused_for_a_step_would_wait_for_its_reader(tmp_path: Path, read: bool) -> None:
+    os.mkfifo(tmp_path / "trace")
+    reader = os.open(tmp_path / "trace", os.O_RDONLY | os.O_NONBLOCK) if read else None
+    with pytest.raises(MisuseError, match="is a pipe, and a trace needs a file"), traced(tmp_path / "trace"):
+        pass
+    if reader is not None:
+        os.close(reader)
 
 
 def test_an_error_that_escapes_a_step_is_recorded(tmp_path: Path) -> None:

@@ -11,10 +11,12 @@ taken the others wait. A recorded service is a little slower for it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import logging
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from smtspool.actions import Step, observed_by
+from smtspool.errors import MisuseError
 
 __all__ = ["TRACE_SCHEMA", "traced"]
 
@@ -85,9 +88,20 @@ class _Recorder:
 
 @contextmanager
 def traced(path: Path, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Append every action of this process to ``path`` until the block ends."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    """Append every action of this process to ``path`` until the block ends.
+
+    Raises MisuseError for a pipe: a step would wait for its reader.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise _pipe(path) from error
+        raise
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            raise _pipe(path)
         recorder = _Recorder(descriptor, clock)
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # for the header: only one process finds the file empty
         if os.fstat(descriptor).st_size == 0:
@@ -97,6 +111,10 @@ def traced(path: Path, *, clock: Callable[[], float] = time.monotonic) -> Iterat
             yield
     finally:
         os.close(descriptor)
+
+
+def _pipe(path: Path) -> MisuseError:
+    return MisuseError(f"{path} is a pipe, and a trace needs a file: a step would wait for its reader")
 
 
 def _plain(value: object) -> object:
