@@ -24,7 +24,9 @@ def serve(
     engine: Engines = None,
     order: Annotated[str | None, typer.Option("--order", help="dfs, bfs, priority or fifo.")] = None,
     timeout: Timeout = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Prometheus on localhost, at /metrics.")] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Prometheus on this port of localhost, or the next free one.")
+    ] = None,
     log_format: Annotated[str | None, typer.Option(help="text or json.")] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Record every protocol action, one JSON line each.")

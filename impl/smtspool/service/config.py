@@ -142,7 +142,10 @@ class Settings:
         1_000, "Microseconds that its probes must have taken before it is dropped.", low=0, high=UINT64
     )
     metrics_port: int = setting(
-        0, "Serve Prometheus metrics on this port of localhost; 0 is off.", low=0, high=65_535
+        0,
+        "Serve Prometheus metrics on this port of localhost, or the next free one; 0 is off.",
+        low=0,
+        high=65_535,
     )
     log_format: str = setting("text", "Log lines on stderr.", choices=("text", "json"))
 
