@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.support import equation
+
 ENGINES = {"bitwuzla", "cvc5", "z3"}
 OF_SERVICES = {"mpi4py", "prometheus_client"}
 SCREEN = {"rich"}
@@ -46,6 +48,16 @@ def test_what_needs_no_campaign_imports_none_of_its_parts(words: tuple[str, ...]
         "smtspool.lazily",
         "smtspool.service",  # the package, which has read none of its modules
     }
+
+
+def test_solve_imports_what_solves_and_nothing_of_a_campaign(tmp_path: Path) -> None:
+    script = tmp_path / "a.smt2"
+    script.write_text(equation(1, against=2))
+    modules = imported_by_command("solve", script)
+    assert {"smtspool.solve.portfolio", "smtspool.store.store"} <= modules
+    assert not modules & (ENGINES | OF_SERVICES | SCREEN | {"statistics", "tomllib"})
+    parts = {module.split(".")[1] for module in modules if module.startswith("smtspool.")}
+    assert not parts & {"cluster", "profile", "sample", "spool"}
 
 
 def test_an_engine_s_process_imports_nothing_of_the_service() -> None:
