@@ -99,6 +99,16 @@ def test_killed_before_the_files_are_removed_an_archive_loses_nothing(
         assert {name for name, _ in archive.archived(archives, "accepted")} == accepted
 
 
+def test_a_sidecar_whose_file_was_removed_before_a_kill_is_removed_too(served: Place) -> None:
+    rejected = served.root / "spool" / "rejected"
+    (rejected / "bad.smt2").unlink()
+    served.run("submit", served.root, served.file("more.smt2", equation(50)))
+    served.run("serve", served.root, "--once")
+    served.run("prune", served.root, "rejected", "--older-than", "0s")
+    assert served.in_spool("rejected") == set()
+    assert served.run("fsck", served.root).stdout == "clean\n"
+
+
 def test_several_archives_are_made_of_very_many_files(served: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MOST_FILES", 6)
     (served.root / "spool" / "accepted" / "link").symlink_to("nowhere")

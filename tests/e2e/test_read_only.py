@@ -34,18 +34,23 @@ def read_as(place: Place, root: Path, user: int, *, served: bool = False) -> Non
     """Everything there is to read, and that nothing came of it but what a service does meanwhile."""
     (identity,) = place.answers()
     commands = (["status", "--json"], ["status", "--once"], ["results", "--json"], ["results", identity])
+    export = place.folder / f"export-{user}-{place.root.name}"
+    export.mkdir(mode=0o777, exist_ok=True)
+    export.chmod(0o777)
     words = [[name, str(root), *more] for name, *more in (*commands, ["fsck"], ["config"])]
+    words.append(["results", str(root), "--export", str(export)])
     before = files(place)
     reader = place.launch([sys.executable, str(STRANGER), str(user), json.dumps(words)])
     out, complaints = reader.communicate(timeout=PATIENCE_S)
     assert reader.returncode == 0, complaints
-    status, screen, listed, answer, fsck, config = json.loads(out)
+    status, screen, listed, answer, fsck, config, exported = json.loads(out)
     assert json.loads(status)["counts"]["sat"] == 1
     assert "answered" in screen
     assert json.loads(listed)["status"] == "sat"
     assert "define-fun" in answer
     assert fsck == "clean\n"
     assert "jobs" in config
+    assert "exported" in exported or "input" in exported
     assert served or files(place) == before
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import ConfigError, InfrastructureError, MisuseError
-from smtspool.store import Store, database
+from smtspool.store import Finding, Store, Wanted, database, fsck
 from tests.store.support import LEASE_S, UNSAT, in_child, query, start_child, wait_for
 
 INDEX = "index.sqlite3"
@@ -231,3 +231,26 @@ def test_an_older_store_is_migrated_by_who_may_and_explained_to_others(
         assert store.counts().total == QUERIES
     with closing(sqlite3.connect(directory / INDEX)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (len(newer),)
+
+
+def test_no_reader_of_ours_keeps_the_journal_while_its_caller_thinks(directory: Path) -> None:
+    with Store.view(directory) as view:
+        iterators = (view.results(), view.listed(Wanted(open=True)), view.sat_publications())
+        for rows in iterators:
+            next(rows, None)
+            assert not view._db.connection.in_transaction
+
+
+def test_fsck_reads_rows_in_views_of_their_own(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsck, "CHUNK", 50)
+    witnesses = fsck._witnesses
+    seen = []
+
+    def between(connection: sqlite3.Connection, low: int, high: int) -> Iterator[Finding]:
+        seen.append((low, high))
+        assert not connection.in_transaction
+        return witnesses(connection, low, high)
+
+    monkeypatch.setattr(fsck, "_witnesses", between)
+    assert Store.fsck(directory) == []
+    assert seen == [(1, 50), (51, 100), (101, 150), (151, 200)]
