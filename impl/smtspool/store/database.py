@@ -26,7 +26,6 @@ __all__ = [
     "INDEX_NAME",
     "MIGRATIONS",
     "Database",
-    "Outdated",
     "described",
     "migrate",
     "migrations",
@@ -70,10 +69,6 @@ def _never_close() -> None:
 os.register_at_fork(after_in_child=_never_close)
 
 
-class Outdated(ConfigError):
-    """The file has an older version, and who only reads it cannot change that."""
-
-
 class Database:
     """One connection. Not thread-safe, not fork-safe: either use from elsewhere raises MisuseError."""
 
@@ -92,9 +87,9 @@ class Database:
     ) -> None:
         """Open the index in ``directory``, creating or migrating it as needed.
 
-        Who ``writes`` not needs no right to, and leaves no trace; to them an older version is Outdated.
-        Raises ConfigError for a file of a newer version or of another program, and InfrastructureError
-        when the machine refuses.
+        Who ``writes`` not needs no right to, leaves no trace, and is refused an older version. Raises
+        ConfigError for a file of a newer version or of another program, and InfrastructureError when the
+        machine refuses.
         """
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.37 or newer")
@@ -281,9 +276,9 @@ def short_digest(*values: object) -> bytes:
 def _check_version(connection: sqlite3.Connection, path: Path, newest: int) -> None:
     version = _version(connection, path, newest)
     if version < newest:
-        raise Outdated(
-            f"{path} has version {version}, and this smtspool reads {newest}: the next command of somebody "
-            "who may write it, such as `smtspool serve`, brings it up to date"
+        raise ConfigError(
+            f"{path} has version {version}, and this smtspool reads {newest}: stop the services that use it, "
+            "then `smtspool serve` brings it up to date"
         )
 
 

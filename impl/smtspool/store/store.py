@@ -15,7 +15,7 @@ from smtspool.query import Answer, Query, QueryFile, Witness
 from . import ingest as admission
 from . import listing, outbox, owners, queue
 from .answers import drop_attempts
-from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, Outdated
+from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database
 from .forms import reopen
 from .fsck import Finding, check_store
 from .journal import journal_bytes, journal_readers, write_back
@@ -84,19 +84,12 @@ class Store:
     def view(cls, directory: Path, *, clock: Callable[[], float] = time.time) -> Store:
         """Open the store in ``directory`` to read it, which needs no right to write and leaves no trace.
 
-        What would write raises MisuseError. A store of an older version is migrated first; where that is not
-        allowed, ConfigError. Other errors as in :meth:`open`.
+        What would write raises MisuseError. A store of an older version is not migrated, because services of
+        that version may be using it: ConfigError. Other errors as in :meth:`open`.
         """
         directory = Path(directory)
         _check_there(directory)
-        try:
-            database = Database(directory, clock=clock, writes=False)
-        except Outdated as outdated:
-            try:
-                Database(directory, clock=clock).close()
-            except InfrastructureError:
-                raise outdated from None
-            database = Database(directory, clock=clock, writes=False)
+        database = Database(directory, clock=clock, writes=False)
         return cls(database, Patience(), Backoff())
 
     @property
