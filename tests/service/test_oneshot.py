@@ -125,8 +125,11 @@ def test_where_there_is_no_model_there_are_no_values() -> None:
 
 
 def test_of_declared_sorts_the_symbols_alone_have_values() -> None:
+    """What is of no declared sort has its value, whatever it is about."""
     script = """(set-logic QF_UFBV)(declare-sort U 0)(declare-const u U)(declare-const v U)
-        (assert (distinct u v))(check-sat)(get-value (u v (= u v)))"""
+        (declare-fun f (U) (_ BitVec 8))(declare-fun g (U) U)(assert (distinct u v))(assert (= (f u) #x07))
+        (check-sat)(get-value (u v (= u v) (f u) (g u)))"""
     [found] = values(script)
-    assert found.keys() == {"u", "v"}
+    assert found.keys() == {"u", "v", "(= u v)", "(f u)"}
     assert found["u"] != found["v"]
+    assert (found["(= u v)"], found["(f u)"]) == ("false", "#x07")

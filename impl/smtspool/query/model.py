@@ -17,7 +17,7 @@ from smtspool.query.limits import Limits
 from smtspool.query.operators import BOOL, bit_vector
 from smtspool.query.value import Form, Query, Symbol, Witness
 
-__all__ = ["candidate", "complete", "default_value", "definitions", "rename_model", "script"]
+__all__ = ["candidate", "complete", "default_value", "defined", "definitions", "rename_model", "script"]
 
 _BYTE = re.compile(r"#x([0-9a-fA-F]{2})|#b([01]{8})|\(_ bv([0-9]{1,3}) 8\)", re.ASCII)
 _LITERAL = re.compile(r"#x[0-9a-fA-F]+|#b[01]+|true|false", re.ASCII)
@@ -28,29 +28,36 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
     """The query as one SMT-LIB script.
 
     With ``model`` every declared symbol is defined as its value there, so ``sat`` says that the model
-    satisfies the query; all is one assertion then, which z3 evaluates in two thirds of the time. The model
-    may come from a lying engine: a value that is not exactly one closed term, and of a bit-vector or Bool
-    one literal, raises ``AdmissionError``, and so does a missing one.
+    satisfies the query; all is one assertion then, which z3 evaluates in two thirds of the time.
+    Raises ``AdmissionError`` as :func:`defined` does.
     """
     declarations = query.declarations
     assertions = (*query.prefix, query.target)
     if model is not None:
         assertions = (f"(and {' '.join(assertions)})",) if query.prefix else assertions
-        declared = Interpretation.of(query, model) if declares_sorts(query) else None
-        values = {symbol.declaration: _definition(query, symbol, model, declared) for symbol in query.symbols}
-        declarations = tuple([values.get(text, text) for text in declarations])
-        if declared is not None:
-            declarations = tuple(map(declared.declaration, declarations))
+        declarations = defined(query, model)
     lines = [f"(set-logic {query.logic})", *declarations]
     lines += [f"(assert {assertion})" for assertion in assertions]
     return "\n".join((*lines, "(check-sat)", ""))
 
 
+def defined(query: Query, model: Mapping[str, str]) -> tuple[str, ...]:
+    """The declarations of ``query``, every symbol defined as its value and every sort as bit-vectors.
+
+    The model may come from a lying engine: a value that is not exactly one closed term, and of a bit-vector
+    or Bool one literal, raises ``AdmissionError``, and so does a missing one.
+    """
+    sorts = Interpretation.of(query, model) if declares_sorts(query) else None
+    values = {symbol.declaration: _definition(query, symbol, model, sorts) for symbol in query.symbols}
+    declarations = [values.get(text, text) for text in query.declarations]
+    return tuple(declarations if sorts is None else map(sorts.declaration, declarations))
+
+
 def definitions(query: Query, model: Mapping[str, str]) -> list[str]:
-    """The model as one ``define-fun`` command per declared symbol; raises as :func:`script` does."""
+    """The model as one ``define-fun`` command per declared symbol; raises as :func:`defined` does."""
     if not declares_sorts(query):
         return [_definition(query, symbol, model) for symbol in query.symbols]
-    script(query, model=model)
+    defined(query, model)
     return [
         model[symbol.name]
         if symbol.params

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import NamedTuple
 
 from smtspool.query.assembler import Assembler
 from smtspool.query.limits import DEFAULT
-from smtspool.query.model import definitions
+from smtspool.query.model import defined
 from smtspool.query.value import Query
 
 __all__ = ["Valuation", "valuation"]
@@ -24,17 +24,27 @@ class Valuation(NamedTuple):
 def valuation(query: Query, model: Mapping[str, str]) -> Valuation:
     """The question for the values of :attr:`Query.values` under a ``model`` of ``query``.
 
-    Raises ``AdmissionError`` where a model has values that SMT-LIB cannot write.
+    Terms of declared sorts are left out: SMT-LIB cannot write their values. Raises ``AdmissionError`` where
+    there are declared sorts with parameters.
     """
-    assembler = Assembler(query.logic, DEFAULT)
-    symbols = [symbol.declaration for symbol in query.symbols]
-    values = dict(zip(symbols, definitions(query, model), strict=True))
-    for command in query.declarations:
-        assembler.declare_text(values.get(command, command))
+    assembler = _declared(query.logic, defined(query, model))
+    there = _declared(query.logic, query.declarations)
+    terms = [text for text in dict.fromkeys(query.values) if _sort(assembler, text) == _sort(there, text)]
     free = (name for name in map("value!{}".format, count()) if assembler.find(name) is None)
-    names = dict(zip(dict.fromkeys(query.values), free, strict=False))
+    names = dict(zip(terms, free, strict=False))
     for text, name in names.items():
-        assembler.declare_text(f"(declare-const {name} {assembler.term_text(text).sort})")
+        assembler.declare_text(f"(declare-const {name} {_sort(assembler, text)})")
         assembler.assert_text(f"(= {name} {text})")
     asked = assembler.query(metadata={}, timeout_ms=query.timeout_ms, priority=query.priority)
     return Valuation(asked, names)
+
+
+def _declared(logic: str, commands: Iterable[str]) -> Assembler:
+    assembler = Assembler(logic, DEFAULT)
+    for command in commands:
+        assembler.declare_text(command)
+    return assembler
+
+
+def _sort(assembler: Assembler, text: str) -> str:
+    return assembler.term_text(text).sort

@@ -175,12 +175,12 @@ def _values(
         return known
     try:
         asked, names = valuation(query, model)
-    except AdmissionError:  # a value of a declared sort, which SMT-LIB cannot write
+    except AdmissionError:  # of declared sorts with parameters
         return known
     store.ingest([asked])
     wake()
     found = _await(store, desk, health, asked.id).model or {}
-    return {term: found[name] for term, name in names.items() if name in found} or known
+    return known | {term: found[name] for term, name in names.items() if name in found}
 
 
 def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:
