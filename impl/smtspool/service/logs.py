@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from smtspool import threads
 
-__all__ = ["complain", "dropped_lines", "log_to_stderr", "plain"]
+__all__ = ["complain", "dropped_lines", "flush_log", "log_to_stderr", "plain"]
 
 LOGGER = logging.getLogger("smtspool")
 
@@ -172,10 +172,15 @@ def dropped_lines() -> int:
     return sum(handler.dropped for handler in LOGGER.handlers if isinstance(handler, StderrLog))
 
 
-def complain(message: str) -> None:
-    """A last sentence on stderr, behind the log; given up after PATIENCE_SECONDS if nobody reads."""
+def flush_log() -> None:
+    """For who ends the process without the interpreter: see :meth:`StderrLog.flush`."""
     for handler in LOGGER.handlers:
         handler.flush()
+
+
+def complain(message: str) -> None:
+    """A last sentence on stderr, behind the log; given up after PATIENCE_SECONDS if nobody reads."""
+    flush_log()
     poller = select.poll()
     poller.register(STDERR, select.POLLOUT)
     if poller.poll(PATIENCE_SECONDS * 1e3):  # a pipe that has room has room for so few words

@@ -30,6 +30,7 @@ from smtspool.files import Directory, read_stable, write_durable
 
 from .campaign import Campaign
 from .config import Settings
+from .logs import flush_log
 from .service import Service
 from .signals import LOOK_SECONDS, obey
 
@@ -113,7 +114,7 @@ class MasteredService:
             ),
             keeps=_identity(campaign),
             timeout=settings.qualify_seconds,
-            say=log.error,
+            say=_say,
             clock=self.clock,
             pause=self.pause,
         )
@@ -139,6 +140,12 @@ class MasteredService:
                 if master.draining and self.clock() > done_at + patience:
                     late = "the services of other ranks did not end"
                     master.fail(Diagnostic(Stage.SERVICE, Code.EXPIRED, master.rank, 0, late))
+
+
+def _say(message: str) -> None:
+    """What may be the last words: Abort ends the process where it stands."""
+    log.error(message)
+    flush_log()
 
 
 def _identity(campaign: Campaign) -> str:
