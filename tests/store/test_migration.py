@@ -53,7 +53,7 @@ def test_each_query_has_the_submission_that_was_known(directory: Path) -> None:
         (only,) = store.submissions(query(2).id).listed
         assert only.metadata == {}
         (due,) = store.due_publications(9)
-        assert (due.metadata, due.submissions.total) == (told.metadata, 1)
+        assert (due.remarks.metadata, due.submissions.total) == (told.metadata, 1)
         store.admit([QueryFile("a.smt2", file_mark("a.smt2", 1, 0), 1, 0.0, (query(2),))])
         assert [one.file for one in store.submissions(query(2).id).listed] == [None, "a.smt2"]
     assert Store.fsck(directory) == []
