@@ -63,12 +63,11 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
     answer = one.answer
     if as_json:
         place = {"schema": "smtspool-solve-v1", "file": one.script, "number": one.number}
-        asked = {"notes": one.query.notes, "values": dict(one.values)}
-        document({**place, "id": one.query.id, **answer.to_json(), **asked})
+        document({**place, "id": one.query.id, **answer.to_json(), "notes": one.query.notes})
         return
     print(f"{plain(one.script)}: {answer.status}" if several else answer.status, flush=True)
-    if one.values:
-        print(f"({' '.join(f'({term} {value})' for term, value in one.values.items())})", flush=True)
+    if answer.values:
+        print(f"({' '.join(f'({term} {value})' for term, value in answer.values.items())})", flush=True)
     if not answer.status.definite:
         _complain(f"{one.script}: {answer.reason}")
     for error in answer.errors if answer.status.definite else ():

@@ -142,4 +142,21 @@ def test_values_that_a_script_asks_for_follow_the_answer(place: Place) -> None:
     assert printed == "sat\n(((bvadd x #x01) #x08) ((= x #x07) true))\nunsat\n"
     first, second = place.documents("solve", "--json", path)
     assert first["values"] == {"(bvadd x #x01)": "#x08", "(= x #x07)": "true"}
-    assert second["values"] == {}
+    assert second["values"] is None
+
+
+def test_values_are_in_the_results_of_a_campaign(place: Place) -> None:
+    place.run("init", "campaign")
+    ask = "(get-value ((bvadd x #x01)))"
+    renamed = equation(7, name="other")  # of the same form: its model is reused, and its values are its own
+    for number, text in enumerate((equation(7) + ask, renamed + "(get-value ((bvnot other)))", equation(8))):
+        place.run("submit", "campaign", place.file(f"{number}.smt2", text))
+    place.run("serve", "--once", "campaign")
+    answers = place.documents("results", "campaign", "--json")
+    assert sorted(str(answer["values"]) for answer in answers) == [
+        "None",
+        "{'(bvadd x #x01)': '#x08'}",
+        "{'(bvnot other)': '#xf8'}",
+    ]
+    written = [json.loads(path.read_text())["values"] for path in (place.root / "out" / "results").iterdir()]
+    assert {"(bvadd x #x01)": "#x08"} in written

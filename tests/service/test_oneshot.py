@@ -96,7 +96,7 @@ def test_engines_that_do_not_exist_or_do_not_work_are_said_so() -> None:
 def values(script: str, engines: tuple[str, ...] = ENGINES) -> list[Mapping[str, str]]:
     solving = solve_scripts([("q.smt2", script.encode())], replace(SETTINGS, engines=engines))
     with closing(solving) as found:
-        return [dict(one.values) for one in found]
+        return [dict((one.answer and one.answer.values) or {}) for one in found]
 
 
 def test_the_terms_of_get_value_have_values_under_the_model() -> None:
@@ -133,3 +133,11 @@ def test_of_declared_sorts_the_symbols_alone_have_values() -> None:
     assert found.keys() == {"u", "v", "(= u v)", "(f u)"}
     assert found["u"] != found["v"]
     assert (found["(= u v)"], found["(f u)"]) == ("false", "#x07")
+
+
+def test_equal_queries_may_ask_for_other_values() -> None:
+    one, two = (equation(7) + f"(get-value ({term}))" for term in ("x", "(= x #x07)"))
+    first, second, third = values(one + "(reset)" + two + "(reset)" + equation(7))
+    assert first.keys() == {"x"}
+    assert second == {"(= x #x07)": "true"}
+    assert third == {}

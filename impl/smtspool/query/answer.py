@@ -52,6 +52,7 @@ class Answer:
 
     status: Status
     model: Mapping[str, str] | None = None
+    values: Mapping[str, str] | None = None  # under the model, of the terms that a get-value asked for
     engine: str | None = None
     reason: str | None = None
     verified_by: str | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from smtspool.errors import AdmissionError
-from smtspool.query import Answer, Query, parse_file, valuation
+from smtspool.query import Answer, Query, parse_file
 from smtspool.solve import CancelReason
 from smtspool.store import Patience, Store
 
@@ -42,7 +42,6 @@ class Solved:
     query: Query | None
     answer: Answer | None
     refusal: AdmissionError | None = None
-    values: Mapping[str, str] = field(default_factory=dict)  # of the terms of its get-value, if it is sat
 
 
 def check(
@@ -90,31 +89,42 @@ def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[So
         asked.extend(Solved(name, number, query, None) for number, query in enumerate(parsed, 1))
     with tempfile.TemporaryDirectory(prefix="smtspool-") as folder, ExitStack() as stack:
         store = stack.enter_context(Store.open(Path(folder), create=True))
-        store.ingest(queries)
+        store.ingest(_together(queries))
         desk, health = Desk(), Health()
-        wake = stack.enter_context(_solving(store, queries, settings, desk, health)) if queries else None
+        if queries:
+            stack.enter_context(_solving(store, queries, settings, desk, health))
         for one in asked:
             if one.query is None:
                 yield one
             else:
                 answer = _await(store, desk, health, one.query.id)
-                values: Mapping[str, str] = {}
-                if wake and one.query.values and answer.model is not None:
-                    values = _values(one.query, answer.model, store, desk, health, wake)
-                yield replace(one, answer=answer, values=values)
+                yield replace(one, answer=_as_asked(one.query, answer))
+
+
+def _together(queries: Sequence[Query]) -> list[Query]:
+    """``queries``, each with the values that any of the same id asks for."""
+    asked: dict[str, dict[str, None]] = {}
+    for query in queries:
+        asked.setdefault(query.id, {}).update(dict.fromkeys(query.values))
+    return [replace(query, values=tuple(asked[query.id])) if asked[query.id] else query for query in queries]
+
+
+def _as_asked(query: Query, answer: Answer) -> Answer:
+    """``answer`` with the values of the terms that ``query`` asks for, and no others."""
+    if answer.values is None:
+        return answer
+    return replace(
+        answer, values={term: answer.values[term] for term in query.values if term in answer.values}
+    )
 
 
 @contextmanager
 def _solving(
     store: Store, queries: Sequence[Query], settings: Settings, desk: Desk, health: Health
-) -> Iterator[Callable[[], None]]:
-    """Workers on ``store`` until the block ends; all their ``queries`` are there already.
-
-    Yields what wakes them when there is one more.
-    """
+) -> Iterator[None]:
+    """Workers on ``store`` until the block ends; all their ``queries`` are there already."""
     stop = threading.Event()
-    if not any(query.values for query in queries):
-        desk.admitted_all.set()
+    desk.admitted_all.set()
     # Results are printed in the order of the scripts, so they are solved in that order.
     settings = replace(settings, lease_seconds=LEASE_SECONDS, order="fifo")
     patience = Patience(attempts=settings.max_attempts, deaths=settings.max_deaths)
@@ -142,15 +152,10 @@ def _solving(
                     leave=worker.close,
                 )
             )
-
-        def wake() -> None:
-            for loop in loops:
-                loop.wake.set()
-
         try:
             for loop in loops:
                 loop.start()
-            yield wake
+            yield
         finally:
             desk.draining.set()
             stop.set()
@@ -159,28 +164,6 @@ def _solving(
                 if loop.ident is not None:
                     loop.hurry()
                     loop.join()
-
-
-def _values(
-    query: Query,
-    model: Mapping[str, str],
-    store: Store,
-    desk: Desk,
-    health: Health,
-    wake: Callable[[], None],
-) -> Mapping[str, str]:
-    """What the terms of ``query.values`` come to; symbols alone if no engine says more in time."""
-    known = {term: model[term] for term in query.values if term in model}
-    if len(known) == len(set(query.values)):
-        return known
-    try:
-        asked, names = valuation(query, model)
-    except AdmissionError:  # of declared sorts with parameters
-        return known
-    store.ingest([asked])
-    wake()
-    found = _await(store, desk, health, asked.id).model or {}
-    return known | {term: found[name] for term, name in names.items() if name in found}
 
 
 def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:

@@ -11,11 +11,12 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smtspool.query import Answer, Query, Status
+from smtspool.errors import AdmissionError
+from smtspool.query import Answer, Query, Status, valuation
 from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
 from smtspool.store import Lease, Order, Store
 
@@ -153,10 +154,11 @@ class Worker:
             if lease.reuse is not None:
                 reused = self._reuse(portfolio, lease, lease.reuse, limit_s, cancellation)
                 if reused is not None:
-                    return reused
+                    return self._valued(portfolio, lease.query, reused, limit_s, cancellation)
             answer = self._solve(portfolio, lease.query, limit_s, cancellation)
             if answer.at_limit:
                 answer = replace(answer, limit_ms=round(limit_s * 1e3))
+            answer = self._valued(portfolio, lease.query, answer, limit_s, cancellation)
         except MACHINE_FAILURES as error:
             # Counted as an attempt: a query that always meets a failure must not hold up the others for good.
             self._fail(lease, str(error), helper_died=False)
@@ -186,6 +188,22 @@ class Worker:
         if probe.attempt is None:
             return answer
         return replace(answer, attempts=(probe.attempt, *answer.attempts))
+
+    def _valued(
+        self, portfolio: Portfolio, query: Query, answer: Answer, limit_s: float, cancel: Cancellation
+    ) -> Answer:
+        """``answer`` with what the terms of :attr:`Query.values` come to under its model; symbols alone if no
+        engine says more in time."""
+        model = answer.model
+        if model is None or not query.values:
+            return answer if answer.values is None else replace(answer, values=None)
+        values = {term: model[term] for term in query.values if term in model}
+        if len(values) < len(set(query.values)):
+            with suppress(AdmissionError):  # of declared sorts with parameters
+                asked, names = valuation(query, model)
+                found = portfolio.solve(asked, timeout_s=limit_s, cancel=cancel).model or {}
+                values.update((term, found[name]) for term, name in names.items() if name in found)
+        return replace(answer, values={term: values[term] for term in query.values if term in values})
 
     def _reuse(
         self, portfolio: Portfolio, lease: Lease, known: Answer, limit_s: float, cancel: Cancellation
