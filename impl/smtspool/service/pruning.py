@@ -52,17 +52,16 @@ def prune(
     parent, name = (campaign.out, "results") if what is What.RESULTS else (campaign.spool, what.value)
     with Directory.open(parent) as above, above.child(name) as folder:
         old = dict(_old(folder, before, what))
-        if not dry_run:
-            if archive and what is not What.RESULTS:
-                kept = old
-                old = {}
-                with above.child(ARCHIVE, create=True) as archives:
-                    for packed in pack(folder, sorted(kept), archives, what):
-                        old |= {one: kept[one] for one in packed}
-                        _remove(folder, packed)
-            else:
-                _remove(folder, sorted(old))
-        return Pruned(what, len(old), sum(old.values()))
+        gone = sorted(old)
+        if archive and not dry_run and what is not What.RESULTS:
+            gone = []
+            with above.child(ARCHIVE, create=True) as archives:
+                for packed in pack(folder, sorted(old), archives, what):
+                    _remove(folder, packed)
+                    gone += packed
+        elif not dry_run:
+            _remove(folder, gone)
+        return Pruned(what, len(gone), sum(old[one] for one in gone))
 
 
 def _old(folder: Directory, before: float, what: What) -> Iterator[tuple[str, int]]:

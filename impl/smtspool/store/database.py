@@ -26,6 +26,7 @@ __all__ = [
     "INDEX_NAME",
     "MIGRATIONS",
     "Database",
+    "check_version",
     "described",
     "migrate",
     "migrations",
@@ -133,7 +134,7 @@ class Database:
         connection = self.connection
         connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         if not self._writes:
-            _check_version(connection, self.path, len(self._scripts))
+            check_version(connection, self.path, len(self._scripts))
             return
         migrate(connection, self.path, self._scripts)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -273,7 +274,8 @@ def short_digest(*values: object) -> bytes:
     return sha256(ascii(values).encode()).digest()[:16]
 
 
-def _check_version(connection: sqlite3.Connection, path: Path, newest: int) -> None:
+def check_version(connection: sqlite3.Connection, path: Path, newest: int) -> None:
+    """Raises ConfigError for a file of any version but the ``newest``, and for one of another program."""
     version = _version(connection, path, newest)
     if version < newest:
         raise ConfigError(

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from smtspool.errors import ConfigError, InfrastructureError, MisuseError
+from smtspool.errors import InfrastructureError, MisuseError
 from smtspool.query import Query, Status
 
 from .answers import check_answer
 from .contradictions import CONTRADICTIONS, Fault
-from .database import APPLICATION_ID, INDEX_NAME, MIGRATIONS, described, migrate, migrations
+from .database import INDEX_NAME, MIGRATIONS, check_version, described, migrate, migrations
 from .digests import DIGEST_COLUMNS
 from .frames import unread_commits
 from .presence import OWNERS_NAME
@@ -98,10 +98,7 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
 
 
 def _findings(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    if application != APPLICATION_ID or version != len(MIGRATIONS):
-        raise ConfigError(f"{directory} holds a store of version {version}, fsck knows {len(MIGRATIONS)}")
+    check_version(connection, directory / INDEX_NAME, len(MIGRATIONS))
     connection.execute("BEGIN")
     yield from _schema(connection)
     for (message,) in connection.execute("PRAGMA integrity_check"):
