@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import time
 from collections.abc import Iterator
 
@@ -15,6 +17,7 @@ from smtspool.solve.cancellation import Cancellation, CancelReason
 from smtspool.solve.persistent import PersistentSolver, Recycle
 from tests.solve.gates import Gates, Thread, gates
 from tests.solve.scripted import ScriptedServer
+from tests.solve.tracks import eventually
 
 
 def query(value: int = 42) -> Query:
@@ -400,6 +403,24 @@ def test_close_releases_active_and_queued_requests_and_refuses_new_ones(seen: Ga
         assert not server.spawned[0].valid
         with pytest.raises(ClosedError):
             ask(solver)
+        assert solver.close()
+
+
+def test_a_forked_child_that_closes_it_returns_and_ends_no_helper_of_its_parents() -> None:
+    """Though at the moment of the fork a thread, which the child does not have, held the lock."""
+    with ScriptedServer("z3", "sat") as server:
+        solver = PersistentSolver(server)
+        ask(solver)
+        with solver._state:
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if solver.close(grace_s=0.0) else 1)
+        ended = eventually(
+            lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+        )
+        os.kill(child, signal.SIGKILL)
+        assert os.waitpid(child, 0)[1] == 0 and ended
+        assert server.spawned[0].alive
         assert solver.close()
 
 
