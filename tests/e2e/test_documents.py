@@ -79,6 +79,8 @@ def test_out_is_deleted_and_written_again(place: Place) -> None:
     out = place.root / "out"
     before = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
     shutil.rmtree(out)
+    place.run("results", place.root, "--export", "inputs")
+    assert [path.read_bytes() for path in (place.folder / "inputs").iterdir()] == [b"\1"]
     place.run("republish", place.root, "--all")
     place.run("serve", place.root, "--once")
     after = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}

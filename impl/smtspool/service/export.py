@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,7 +59,7 @@ def export_inputs(campaign: Campaign, folder: Path) -> Export:
     export = Export()
     with (
         Store.view(campaign.store) as store,
-        Directory.open(campaign.out / "inputs") as published,
+        _published(campaign) as published,
         Directory.open(folder.resolve()) as target,
     ):
         for publication in store.sat_publications():
@@ -72,7 +73,7 @@ def export_inputs(campaign: Campaign, folder: Path) -> Export:
             if found.naming is not None:
                 export.namings[found.naming] += len(found.data)
             for name, data in found.named(publication):
-                if content(published, name) not in (None, data):
+                if published is not None and content(published, name) not in (None, data):
                     export.damaged.append(name)
                 if content(target, name) == data:
                     export.present += 1
@@ -81,3 +82,11 @@ def export_inputs(campaign: Campaign, folder: Path) -> Export:
                 export.written += 1
         target.sync()
     return export
+
+
+def _published(campaign: Campaign) -> AbstractContextManager[Directory | None]:
+    """``out/inputs``; None if it was deleted, as it may be."""
+    try:
+        return Directory.open(campaign.out / "inputs")
+    except FileNotFoundError:
+        return nullcontext()
