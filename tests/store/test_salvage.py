@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from smtspool.errors import InfrastructureError
 from smtspool.query import QueryFile
 from smtspool.store import Salvaged, Store
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
@@ -112,11 +113,26 @@ def test_of_a_file_that_is_no_database_nothing_is_saved(damaged: Path, tmp_path:
     assert saved.damage is not None
 
 
-def test_the_answers_of_a_store_that_was_killed_are_saved_with_its_journal(
-    damaged: Path, tmp_path: Path
-) -> None:
-    with Store.open(damaged) as store:
-        store.ingest([query(1000)])
-        shutil.copytree(damaged, tmp_path / "killed")
+def test_what_a_killed_service_left_in_the_journal_is_saved(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "store", create=True) as store:
+        store.ingest([query(number) for number in range(3000)])
+        shutil.copytree(tmp_path / "store", tmp_path / "killed")
+    assert (tmp_path / "killed" / INDEX).stat().st_size < 3000 * 64  # most of it is in the journal only
     with Store.open(tmp_path / "new", create=True) as new:
-        assert new.salvage(tmp_path / "killed").queries == QUERIES + 2
+        assert new.salvage(tmp_path / "killed").queries == 3000
+
+
+def test_a_full_disk_is_no_damage_of_what_is_saved(damaged: Path, tmp_path: Path) -> None:
+    """Every refusal of the new store is told, none is taken for a damaged row."""
+    told = 0
+    for pages in range(40, 400, 20):
+        with Store.open(tmp_path / str(pages), create=True) as new:
+            new._db.connection.execute(f"PRAGMA max_page_count = {pages}")
+            try:
+                saved = new.salvage(damaged)
+            except InfrastructureError as error:
+                assert "disk is full" in str(error)
+                told += 1
+            else:
+                assert (saved.queries, saved.answers) == (QUERIES + 1, 201)
+    assert told

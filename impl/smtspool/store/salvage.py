@@ -9,19 +9,20 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from smtspool.errors import InfrastructureError, MisuseError
-from smtspool.query import Query, Witness, decode
+from smtspool.query import Answer, Query, Witness, decode
 
 from .answers import check_answer
 from .database import INDEX_NAME, Database
 from .ingest import ingest
+from .journal import journal_bytes
 from .queue import finish
 from .rows import read_answer, read_query, read_witness
 from .submissions import COLUMNS, INSERT_SUBMISSION, submission_of
@@ -29,10 +30,13 @@ from .views import connect_view
 
 __all__ = ["Salvaged", "salvage"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 CHUNK = 256
 LONGEST_TIMEOUT_MS = 3_600_000
-# What reading a damaged row may raise: it is skipped.
-_DAMAGED = (InfrastructureError, MisuseError, sqlite3.Error, ValueError, TypeError, KeyError)
+# What a damaged row may raise when its columns are read: it is skipped.
+_DAMAGED = (InfrastructureError, MisuseError, ValueError, TypeError, KeyError)
 # No row of a query takes fewer bytes of the file: how many there may be when nothing else tells.
 LEAST_ROW_BYTES = 64
 # Results are numbered on when a query is asked again; so many times on average is more than enough.
@@ -64,7 +68,8 @@ def salvage(directory: Path, db: Database) -> Salvaged:
         # Whoever writes meanwhile is let be: every range is a view of its own.
         connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
         highest = _highest(connection, "SELECT max(number) FROM queries", "SELECT max(query) FROM texts")
-        most = path.stat().st_size // LEAST_ROW_BYTES  # a damaged number may be any
+        # A damaged number may be any.
+        most = (path.stat().st_size + journal_bytes(path)) // LEAST_ROW_BYTES
         highest = most if highest is None else min(highest, most)
         ids: dict[int, str] = {}
         for low in range(1, highest + 1, CHUNK):
@@ -113,15 +118,15 @@ def _save_queries(
     known = {number: more for number, *more in _rows(connection, _QUERIES, low, high)}
     witnesses: dict[int, list[Witness | None]] = defaultdict(list)
     for number, digest, body in _rows(connection, _WITNESSES, low, high):
-        with suppress(*_DAMAGED):
-            witnesses[number].append(read_witness(body, digest))
+        witness = _sound(read_witness, body, digest)
+        if witness is not None:
+            witnesses[number].append(witness)
     found: dict[int, Query] = {}
     for number, body in _rows(connection, _TEXTS, low, high):
-        with suppress(*_DAMAGED):
-            query = decode(body)  # compares it with its own digest
-            identity, priority, timeout_ms = known.get(number, (None, None, None))
-            if identity is None or identity == bytes.fromhex(query.id):
-                found[number] = _as_it_became(query, priority, timeout_ms)
+        query = _sound(decode, body)  # compares it with its own digest
+        identity, priority, timeout_ms = known.get(number, (None, None, None))
+        if query is not None and identity in (None, bytes.fromhex(query.id)):
+            found[number] = _as_it_became(query, priority, timeout_ms)
     for number, (identity, *_) in known.items():
         if number not in found and isinstance(identity, bytes):
             saved.lost.add(identity.hex())
@@ -151,19 +156,18 @@ def _save_submissions(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], d
         db.queries.refresh()
         for old, mark, *columns in rows:
             number = db.queries.find(bytes.fromhex(ids[old])) if old in ids else None
-            if number is None:
+            submission = _sound(submission_of, columns)
+            if number is None or submission is None or not isinstance(mark, bytes):
                 continue
-            with suppress(*_DAMAGED):
-                submission_of(columns)
-                position, file, metadata, submitted, digest = columns
-                db.connection.execute(
-                    INSERT_SUBMISSION, (number, mark, position, file, metadata, submitted, digest)
-                )
-                db.connection.execute(
-                    "UPDATE queries SET submissions = (SELECT count(*) FROM submissions WHERE query = ?1) "
-                    "WHERE number = ?1",
-                    (number,),
-                )
+            position, file, metadata, submitted, digest = columns
+            db.connection.execute(
+                INSERT_SUBMISSION, (number, mark, position, file, metadata, submitted, digest)
+            )
+            db.connection.execute(
+                "UPDATE queries SET submissions = (SELECT count(*) FROM submissions WHERE query = ?1) "
+                "WHERE number = ?1",
+                (number,),
+            )
 
 
 def _save_answers(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], db: Database) -> int:
@@ -175,13 +179,26 @@ def _save_answers(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], db: D
             number = db.queries.find(bytes.fromhex(ids[old])) if old in ids else None
             if number is None or _answered(db, number):
                 continue
-            with suppress(*_DAMAGED):
-                answer = read_answer(body, digest)
-                check_answer(read_query(db, number), answer)
+            answer = _sound(_answer_of, read_query(db, number), body, digest)
+            if answer is not None:
                 when = completed if isinstance(completed, float) and 0 < completed <= now else now
                 finish(db, when, number, answer)
                 count += 1
     return count
+
+
+def _answer_of(query: Query, body: bytes, digest: bytes) -> Answer:
+    answer = read_answer(body, digest)
+    check_answer(query, answer)
+    return answer
+
+
+def _sound(read: Callable[P, T], *columns: P.args, **named: P.kwargs) -> T | None:
+    """What is read from the columns of a row; None if they are damaged."""
+    try:
+        return read(*columns, **named)
+    except _DAMAGED:
+        return None
 
 
 def _answered(db: Database, number: int) -> bool:
