@@ -206,18 +206,15 @@ def test_what_is_well_sorted_is_admitted_and_read_by_every_engine(seed: int) -> 
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32 - 1))
-def test_we_refuse_what_a_strict_engine_refuses_and_nothing_else(seed: int) -> None:
+def test_we_refuse_what_a_strict_engine_refuses_and_it_reads_all_else(seed: int) -> None:
     """One token of a well-sorted script is replaced, dropped or doubled."""
     text = mutated(seed)
     try:
-        parse_smt2(text)
-        refused = None
+        (query,) = parse_smt2(text)
     except AdmissionError as error:
         # Engines let a script bind theory symbols, and bind a name to a function that is not applied.
         assume("is a theory symbol" not in str(error) and "which is no term" not in str(error))
-        refused = error
-    try:
-        said = ask_bitwuzla(text)
-    except BitwuzlaException as error:
-        said = f"refused: {error}"
-    assert (refused is not None) == said.startswith("refused"), (text, refused, said)
+        with pytest.raises(BitwuzlaException):
+            ask_bitwuzla(text)
+    else:
+        assert ask_bitwuzla(script(query)) in ("sat", "unsat")
