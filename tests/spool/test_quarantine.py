@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import socket
 from pathlib import Path
@@ -240,3 +241,15 @@ def test_a_move_that_fails_keeps_the_file_and_the_next_scan_completes_the_sideca
     scan(spool, ledger)
     assert files(root)["rejected"] == {"b.json", "b.json.error"}
     assert_in_order(root)
+
+
+def test_a_name_that_is_no_text_is_logged_as_text(
+    root: Path, spool: Spool, ledger: Ledger, caplog: pytest.LogCaptureFixture
+) -> None:
+    publish(root, "bad\udcff.json", BROKEN)
+    publish(root, "noted\udcff.smt2", b"(set-option :other 1)(check-sat)")
+    with caplog.at_level(logging.DEBUG, "smtspool"):
+        scan(spool, ledger)
+    messages = [record.getMessage() for record in caplog.records]
+    assert any("bad\\udcff.json:1:12: " in message for message in messages)
+    assert any("noted\\udcff.smt2: " in message for message in messages)
