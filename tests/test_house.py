@@ -135,6 +135,14 @@ def test_what_a_package_imports_on_demand_is_what_it_shows_to_readers() -> None:
                 assert sorted(shown) == dir(module) == sorted(set(module.__all__) - {"__version__"}), path
 
 
+def test_no_name_that_a_package_imports_on_demand_is_the_name_of_a_module() -> None:
+    for path in (path for path in FILES if path.name == "__init__.py"):
+        module = import_module(".".join(path.parent.relative_to(CODE.parent).parts))
+        if "__getattr__" in vars(module):
+            # Importing such a module binds its name in the package, and the export would not be looked up.
+            assert not set(module.__all__) & {one.stem for one in path.parent.iterdir()}
+
+
 def test_every_command_stands_in_the_module_that_the_table_names() -> None:
     for module, line in cli.COMMANDS.values():
         import_module(f"smtspool.cli.{module}")

@@ -15,7 +15,7 @@ from rich.console import Console
 from smtspool.files import Directory
 from smtspool.profile import Coordinator
 from smtspool.query import Answer, Status
-from smtspool.service import Campaign, Service, Settings, Snapshot, look, screen, snapshot
+from smtspool.service import Campaign, Service, Settings, Snapshot, look, snapshot, status_screen
 from smtspool.service.journal import Journal
 from smtspool.service.profiling import KNOWLEDGE
 from smtspool.store import Counts, Pace, Presence, Rate, Store
@@ -27,7 +27,7 @@ NOW = 1_000_000.0
 
 def shown(now: Snapshot, width: int = 120, height: int | None = None) -> str:
     console = Console(file=io.StringIO(), width=width)
-    console.print(screen(now, width=width, height=height))
+    console.print(status_screen(now, width=width, height=height))
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 

@@ -25,7 +25,7 @@ def salvage(directory: Dir, new: New, as_json: Json = False) -> None:
     DIR is only read. Queries and answers are saved row by row; files of spool/accepted/ whose queries are not
     saved are submitted again, and so is all of spool/incoming/. See docs/recovery.md.
     """
-    rescue = service.salvage(service.Campaign.open(directory), new)
+    rescue = service.rescue(service.Campaign.open(directory), new)
     saved = rescue.saved
     if as_json:
         printing.document(

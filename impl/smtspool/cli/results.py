@@ -41,11 +41,12 @@ def status(
         return
     console = Console(markup=False, emoji=False, highlight=False)
     if once or not console.is_terminal:
-        console.print(service.screen(service.look(campaign), width=console.width))
+        console.print(service.status_screen(service.look(campaign), width=console.width))
         return
 
     def looked() -> RenderableType:
-        return service.screen(service.look(campaign), width=console.width, height=console.height, live=True)
+        now = service.look(campaign)
+        return service.status_screen(now, width=console.width, height=console.height, live=True)
 
     with Live(looked(), console=console, screen=True, auto_refresh=False) as live:
         while True:  # until SIGINT unwinds it
@@ -116,7 +117,7 @@ def results(
             if not follow:
                 break
             time.sleep(FOLLOW_SECONDS)
-        for file_left in service.unadmitted(campaign, wanted.file) if wanted.file and not status else ():
+        for file_left in service.find_unadmitted(campaign, wanted.file) if wanted.file and not status else ():
             found += 1
             table.add_unadmitted(file_left)
         table.end()

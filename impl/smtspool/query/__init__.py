@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
     from .submission import QueryFile, file_mark, file_patterns, split_suffix
-    from .valuation import Valuation, valuation
+    from .valuation import Valuation, value_query
     from .value import Form, Level, Query, Symbol, Witness
 
 __all__ = [
@@ -59,7 +59,7 @@ __all__ = [
     "split_suffix",
     "suffix_for",
     "to_envelope",
-    "valuation",
+    "value_query",
 ]
 
 __getattr__, __dir__ = exports(
@@ -75,7 +75,7 @@ __getattr__, __dir__ = exports(
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
         "submission": ("QueryFile", "file_mark", "file_patterns", "split_suffix"),
-        "valuation": ("Valuation", "valuation"),
+        "valuation": ("Valuation", "value_query"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },
 )

@@ -11,7 +11,7 @@ from smtspool.query.limits import DEFAULT
 from smtspool.query.model import defined
 from smtspool.query.value import Query
 
-__all__ = ["Valuation", "valuation"]
+__all__ = ["Valuation", "value_query"]
 
 
 class Valuation(NamedTuple):
@@ -21,7 +21,7 @@ class Valuation(NamedTuple):
     names: Mapping[str, str]  # term -> constant
 
 
-def valuation(query: Query, model: Mapping[str, str]) -> Valuation:
+def value_query(query: Query, model: Mapping[str, str]) -> Valuation:
     """The question for the values of :attr:`Query.values` under a ``model`` of ``query``.
 
     Terms of declared sorts are left out: SMT-LIB cannot write their values. Raises ``AdmissionError`` where

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from .oneshot import Solved, check, solve_scripts
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
     from .pruning import Pruned, What, prune
-    from .salvage import Rescue, salvage
-    from .screen import screen
+    from .salvage import Rescue, rescue
+    from .screen import status_screen
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
     from .status import Snapshot, look, snapshot
     from .trace import traced
-    from .unadmitted import Unadmitted, unadmitted
+    from .unadmitted import Unadmitted, find_unadmitted
 
 __all__ = [
     "Backup",
@@ -48,6 +48,7 @@ __all__ = [
     "default_toml",
     "export_inputs",
     "exposed",
+    "find_unadmitted",
     "leave_if_unwinding",
     "load",
     "log_to_stderr",
@@ -55,14 +56,13 @@ __all__ = [
     "plain",
     "profile_report",
     "prune",
+    "rescue",
     "run_demo",
     "run_until_signalled",
-    "salvage",
-    "screen",
     "snapshot",
     "solve_scripts",
+    "status_screen",
     "traced",
-    "unadmitted",
     "verify_profile",
     "versions",
 ]
@@ -82,12 +82,12 @@ __getattr__, __dir__ = exports(
         "oneshot": ("Solved", "check", "solve_scripts"),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
         "pruning": ("Pruned", "What", "prune"),
-        "salvage": ("Rescue", "salvage"),
+        "salvage": ("Rescue", "rescue"),
         "service": ("Service",),
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
-        "screen": ("screen",),
+        "screen": ("status_screen",),
         "status": ("Snapshot", "look", "snapshot"),
         "trace": ("traced",),
-        "unadmitted": ("Unadmitted", "unadmitted"),
+        "unadmitted": ("Unadmitted", "find_unadmitted"),
     },
 )

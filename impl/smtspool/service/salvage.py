@@ -17,7 +17,7 @@ from .archive import ARCHIVE, archived
 from .campaign import Campaign
 from .config import FILE_NAME, load
 
-__all__ = ["Rescue", "salvage"]
+__all__ = ["Rescue", "rescue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Rescue:
     lost: tuple[str, ...]  # ids of queries that are neither saved nor in a file
 
 
-def salvage(damaged: Campaign, root: Path) -> Rescue:
+def rescue(damaged: Campaign, root: Path) -> Rescue:
     """Make a campaign at ``root`` of all that can be read of ``damaged``.
 
     Queries, witnesses, submissions and answers are saved row by row; files of ``accepted/`` with a query that

@@ -21,7 +21,7 @@ from .figures import ago, amount, duration, per_second
 from .logs import plain
 from .status import Snapshot
 
-__all__ = ["screen"]
+__all__ = ["status_screen"]
 
 WINS = "wins."
 WIDE = 110
@@ -40,7 +40,7 @@ class _Section:
     weight: int
 
 
-def screen(
+def status_screen(
     now: Snapshot, *, width: int = 80, height: int | None = None, live: bool = False
 ) -> RenderableType:
     """The screen in so many columns, and rows if they are limited; ``live`` shows how to leave it."""

@@ -16,7 +16,7 @@ from smtspool.spool import is_published
 
 from .campaign import Campaign
 
-__all__ = ["Unadmitted", "unadmitted"]
+__all__ = ["Unadmitted", "find_unadmitted"]
 
 SIDECAR_BYTES = 1 << 16
 
@@ -29,7 +29,7 @@ class Unadmitted:
     refusal: Mapping[str, Any] | None
 
 
-def unadmitted(campaign: Campaign, file: str) -> Iterator[Unadmitted]:
+def find_unadmitted(campaign: Campaign, file: str) -> Iterator[Unadmitted]:
     """The files that were submitted as ``file``, which may be a shell pattern, in the order of names."""
     patterns = file_patterns(file)
     with (

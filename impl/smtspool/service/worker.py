@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smtspool.errors import AdmissionError
-from smtspool.query import Answer, Query, Status, valuation
+from smtspool.query import Answer, Query, Status, value_query
 from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
 from smtspool.store import Lease, Order, Store
 
@@ -200,7 +200,7 @@ class Worker:
         values = {term: model[term] for term in query.values if term in model}
         if len(values) < len(set(query.values)):
             with suppress(AdmissionError):  # of declared sorts with parameters
-                asked, names = valuation(query, model)
+                asked, names = value_query(query, model)
                 found = portfolio.solve(asked, timeout_s=limit_s, cancel=cancel).model or {}
                 values.update((term, found[name]) for term, name in names.items() if name in found)
         return replace(answer, values={term: values[term] for term in query.values if term in values})
