@@ -93,6 +93,16 @@ class TestSameText:
         assert alone == as_script(alone)
         assert both.levels[0].declarations != alone.levels[0].declarations
 
+    def test_a_name_that_was_written_out_may_be_declared_by_the_next_document(self) -> None:
+        booleans = ("(declare-const a Bool)", "(declare-const b Bool)")
+        for name, first in (("implies", "(=> a b)"), ("iff", "(= a b)"), ("|if|", "(ite a b b)")):
+            arguments = first.split(maxsplit=1)[1]
+            text = f"({name} {arguments}"
+            declared = (*booleans, f"(declare-fun {name} ({'Bool ' * arguments.count(' ')}Bool) Bool)")
+            assert ask(text, declared=booleans, logic="QF_UFBV").target == first
+            assert ask(text, declared=declared, logic="QF_UFBV").target == text.replace("|", "")
+            assert ask(text, declared=booleans, logic="QF_UFBV").target == first
+
     def test_an_abbreviated_sort_means_what_this_document_says(self) -> None:
         for width in (8, 16, 8):
             declared = (f"(define-sort W () (_ BitVec {width}))", "(declare-const x W)")

@@ -19,7 +19,7 @@ from smtspool.query.identity import (
 from smtspool.query.lexer import items, one_term, spell, tokenize
 from smtspool.query.limits import Limits
 from smtspool.query.memory import Checked, Node, memory_of
-from smtspool.query.operators import BOOL
+from smtspool.query.operators import BOOL, DIALECT
 from smtspool.query.sorts import Sort, Sorts, value_bits
 from smtspool.query.terms import Vocabulary, without_annotations
 from smtspool.query.theory import DECLARATIONS
@@ -118,7 +118,8 @@ class Assembler:
         if known is None or self._sorts.aliases or not self._vocabulary.covers(known.required):
             found, _ = self._one_term(source)
             term = self._term(tuple(map(intern, found)))
-            known = Checked(term, self._vocabulary.visible(term.names))
+            # What is written out is not in the term, but depends on nothing else having its name.
+            known = Checked(term, self._vocabulary.visible((*term.names, *DIALECT.keys() & found)))
             if not self._sorts.aliases:
                 self._memory.terms.put(source, known, len(source))
         return known.term
