@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from pathlib import PurePath
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
@@ -56,6 +55,7 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
         raise AdmissionError(Reason.SUFFIX, f"{name[:64]!r} ends neither {wanted}")
     for suffix, unpack in UNPACKERS.items():
         if name.endswith(suffix):
+            name = name.removesuffix(suffix)
             data = unpack(data, limits.file + 1)
             limits.hold("file", len(data))
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -65,7 +65,7 @@ def parse_file(name: str, data: bytes, limits: Limits | None = None) -> tuple[Qu
         readable = data[: error.start].decode()
         message = f"not UTF-8: {error.reason} at byte {error.start}"
         raise AdmissionError(Reason.ENCODING, message, place=place_at(readable, len(readable))) from None
-    if ".smt2" in PurePath(name).suffixes[-2:]:
+    if name.endswith(".smt2"):
         return parse_smt2(content, limits)
     document = load_object(content, limits)
     try:
