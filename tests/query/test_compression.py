@@ -8,6 +8,7 @@ import lzma
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,16 @@ def refusal(name: str, data: bytes, limits: Limits | None = None) -> AdmissionEr
 def test_what_is_packed_is_the_same_query(name: str, text: str, suffix: str) -> None:
     packed = PACKERS[suffix](text.encode())
     assert parse_file(name + suffix, packed) == parse_file(name, text.encode())
+
+
+@pytest.mark.parametrize("packed", ["", *PACKERS])
+@pytest.mark.parametrize(
+    ("name", "text"), [("q.json.smt2", SCRIPT), ("q.smt2.json", ENVELOPE), (".smt2", SCRIPT)]
+)
+def test_the_end_of_the_name_says_what_is_packed(name: str, text: str, packed: str) -> None:
+    """An envelope is often called after the script that it was made of."""
+    data = text.encode()
+    assert parse_file(name + packed, PACKERS[packed](data) if packed else data)
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -68,6 +79,29 @@ def test_a_bomb_does_not_go_off(suffix: str) -> None:
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_time_grows_with_the_file(suffix: str) -> None:
+    """However many members it has."""
+    member = PACKERS[suffix](b"")
+
+    def cost(members: int) -> float:
+        data = member * members + PACKERS[suffix](SCRIPT.encode())
+        started = process_time()
+        assert parse_file("q.smt2" + suffix, data)
+        return process_time() - started
+
+    small = min(cost(2_000) for _ in range(3))
+    assert cost(32_000) < 80 * small
+
+
+@pytest.mark.parametrize("padding", [8, 1 << 16, 3 << 16])
+def test_streams_may_be_far_apart(padding: int) -> None:
+    whole = SCRIPT.encode()
+    packed = lzma.compress(whole[:9]) + bytes(padding) + lzma.compress(whole[9:])
+    assert parse_file("q.smt2.xz", packed) == parse_file("q.smt2", whole)
+    assert refusal("q.smt2.xz", bytes(padding) + packed).reason is Reason.ENCODING
 
 
 def test_a_dictionary_of_gigabytes_is_not_made() -> None:

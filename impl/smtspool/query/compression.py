@@ -9,6 +9,7 @@ from smtspool.errors import AdmissionError, Reason
 __all__ = ["MAGIC", "UNPACKERS"]
 
 _XZ_MEMORY = 1 << 27  # bytes that its dictionary may take; `xz -9` asks for half of it
+_CHUNK = 1 << 14  # bytes; what follows a stream is copied as far as it was given
 
 
 def _gzip(data: bytes, most: int) -> bytes:
@@ -25,19 +26,25 @@ def _gzip(data: bytes, most: int) -> bytes:
 def _xz(data: bytes, most: int) -> bytes:
     import lzma
 
-    pieces: list[bytes] = []
+    def begin() -> lzma.LZMADecompressor:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
+
+    stream: lzma.LZMADecompressor | None = begin()  # None between streams, which zeros may part
+    unpacked: list[bytes] = []
     left = most
     try:
-        while left and (data or not pieces):
-            stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, _XZ_MEMORY)
-            pieces.append(stream.decompress(data, left))
-            left -= len(pieces[-1])
-            if left and not stream.eof:
-                raise AdmissionError(Reason.ENCODING, "not a sound xz file: it ends too early")
-            data = stream.unused_data.lstrip(b"\0")  # streams may follow each other, padded with zeros
+        for at in range(0, len(data), _CHUNK):
+            rest = data[at : at + _CHUNK]
+            while left and (rest := rest if stream else rest.lstrip(b"\0")):
+                stream = stream or begin()
+                unpacked.append(stream.decompress(rest, left))
+                left -= len(unpacked[-1])
+                rest, stream = (stream.unused_data, None) if stream.eof else (b"", stream)
     except lzma.LZMAError as error:
         raise AdmissionError(Reason.ENCODING, f"not a sound xz file: {error}") from None
-    return b"".join(pieces)
+    if left and stream:
+        raise AdmissionError(Reason.ENCODING, "not a sound xz file: it ends too early")
+    return b"".join(unpacked)
 
 
 # By the suffix: the content of a compressed file, or so many bytes of it. ``AdmissionError`` (encoding).
