@@ -12,9 +12,11 @@ import pytest
 
 import smtspool
 from smtspool.errors import AdmissionError, ConfigError, InfrastructureError, Reason
-from smtspool.query import Status
+from smtspool.query import Answer, Status
 from smtspool.service import Settings, solve_scripts
+from smtspool.solve import Portfolio
 from tests.service.support import ODD_ENGINE, equation
+from tests.solve.refusals import no_more_threads
 
 ENGINES = ("bitwuzla", "z3")
 SETTINGS = Settings(jobs=2, engines=ENGINES)
@@ -50,6 +52,20 @@ def test_a_time_limit_is_unknown_with_its_reason() -> None:
     [answer] = smtspool.check(equation(1, name="slow"), timeout_ms=200, engines=(ODD_ENGINE,))
     assert answer.status is Status.UNKNOWN
     assert "timeout" in (answer.reason or "")  # ours, or the engine's own
+
+
+def test_a_machine_that_refuses_whatever_is_asked_of_it_ends_the_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    solve = Portfolio.solve
+
+    def refused(*args: object, **options: object) -> Answer:
+        with no_more_threads():
+            return solve(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Portfolio, "solve", refused)
+    with pytest.raises(InfrastructureError, match="refuses one more thread"):
+        list(solve_scripts([("a.smt2", equation(1).encode())], replace(SETTINGS, max_attempts=3)))
 
 
 def test_sat_without_a_second_engine_is_no_answer() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Status
+from smtspool.query import Answer, Query, Status
 from smtspool.service import Campaign, Settings
 from smtspool.service.desk import Desk
 from smtspool.service.fleet import Fleet
@@ -24,6 +24,7 @@ from smtspool.service.worker import BATCH_SECONDS, CLAIM_LIMIT, Worker
 from smtspool.solve import CancelReason, Portfolio
 from smtspool.store import Owner, Patience, Store
 from tests.service.support import ODD_ENGINE, PATIENCE_S, Z3, locked, query, until
+from tests.solve.refusals import no_more_threads
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), max_deaths=2, lease_seconds=1000.0)
 
@@ -231,6 +232,64 @@ def test_leases_are_renewed_and_counters_written_although_nobody_can_see_who_is_
     with closing(sqlite3.connect(campaign.store / "index.sqlite3")) as index:
         [(deadline,)] = index.execute("SELECT deadline FROM queries").fetchall()
     assert deadline > desk.held()[0].deadline + SETTINGS.lease_seconds / 2
+
+
+def _used_up(campaign: Campaign) -> list[tuple[str, int, int]]:
+    """State, attempts and deaths of every query, in the order of their rows."""
+    with closing(sqlite3.connect(campaign.store / "index.sqlite3")) as index:
+        return index.execute("SELECT state, attempts, deaths FROM queries ORDER BY number").fetchall()
+
+
+def test_a_machine_that_refuses_threads_costs_no_query_an_attempt(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    store.ingest([query(5)])
+    refusals = iter([True] * (Patience().attempts + 1))
+
+    class Refused:
+        """Every thread, for more attempts than a query has."""
+
+        def __init__(self, portfolio: Portfolio) -> None:
+            self._portfolio = portfolio
+            self.verify, self.close = portfolio.verify, portfolio.close
+
+        def solve(self, *args: object, **options: object) -> Answer:
+            with no_more_threads() if next(refusals, False) else nullcontext():
+                return self._portfolio.solve(*args, **options)  # type: ignore[arg-type]
+
+    with Bench(campaign, fleet, owner, open_portfolio=lambda: Refused(fleet.portfolio())) as bench:
+        for _ in range(Patience().attempts + 1):
+            with pytest.raises(InfrastructureError, match="refuses one more thread"):
+                bench.worker.step()
+        assert _used_up(campaign) == [("pending", 0, 0)]
+        bench.finish()
+    assert status_of(store, query(5).id) is Status.SAT
+
+
+def test_a_query_that_always_meets_a_failure_of_the_machine_holds_up_no_other(
+    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+) -> None:
+    large, others = query(1, name="large"), [query(value) for value in range(2, 9)]
+    store.ingest([large, *others])
+
+    class Short:
+        """Of memory, for one query."""
+
+        def __init__(self, portfolio: Portfolio) -> None:
+            self._portfolio = portfolio
+            self.verify, self.close = portfolio.verify, portfolio.close
+
+        def solve(self, asked: Query, **options: object) -> Answer:
+            if asked.id == large.id:
+                raise MemoryError
+            return self._portfolio.solve(asked, **options)  # type: ignore[arg-type]
+
+    with Bench(campaign, fleet, owner, open_portfolio=lambda: Short(fleet.portfolio())) as bench:
+        for _ in range(4 * len(others)):
+            with suppress(MemoryError):
+                bench.worker.step()
+    assert [state for state, _, _ in _used_up(campaign)] == ["pending"] + ["done"] * len(others)
+    assert _used_up(campaign)[0] == ("pending", 0, 0)
 
 
 def test_a_cancelled_query_that_the_store_refuses_to_take_back_is_given_back_later(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import AdmissionError, InfrastructureError
 from smtspool.query import Answer, Query, parse_file
 from smtspool.solve import CancelReason
 from smtspool.store import Patience, Store
@@ -97,7 +97,7 @@ def solve_scripts(scripts: Iterable[Script], settings: Settings) -> Generator[So
             if one.query is None:
                 yield one
             else:
-                answer = _await(store, desk, health, one.query.id)
+                answer = _await(store, desk, health, one.query.id, settings.max_attempts)
                 yield replace(one, answer=_as_asked(one.query, answer))
 
 
@@ -166,7 +166,9 @@ def _solving(
                     loop.join()
 
 
-def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:
+def _await(store: Store, desk: Desk, health: Health, query_id: str, failures: int) -> Answer:
+    """The answer. Raises InfrastructureError once the machine has failed a worker so often in a row: somebody
+    waits for us."""
     while True:
         with desk.answered:
             result = store.result(query_id)
@@ -174,6 +176,9 @@ def _await(store: Store, desk: Desk, health: Health, query_id: str) -> Answer:
                 return result.answer
             if health.fatal_error is not None:
                 raise health.fatal_error
+            for ailment in health.ailing().values():
+                if ailment.failures >= failures:
+                    raise InfrastructureError(ailment.message)
             # A commit between the look and the wait would be missed without the lock around both; the
             # timeout is for a worker that ended without one.
             desk.answered.wait(POLL_SECONDS)

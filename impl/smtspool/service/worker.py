@@ -72,6 +72,8 @@ class Worker:
         self._portfolio: Portfolio | None = None
         self._affinity: str | None = None
         self._claim_limit = FIRST_CLAIM
+        # Rows of queries that the machine did not let us solve, since the last that it did.
+        self._refused: set[int] = set()
         self._unanswered: deque[Lease] = deque()
         self._answered: list[tuple[Lease, Answer]] = []
 
@@ -108,6 +110,7 @@ class Worker:
         # Shorter paths before their extensions: what one leaves on a helper's stack serves the next.
         self._unanswered.extend(sorted(leases, key=_path))
         try:
+            self._pass_over()
             self._work(portfolio)
         finally:
             self._settle()
@@ -118,7 +121,20 @@ class Worker:
         if not counts.open:
             return []  # an idle service writes nothing
         limit = max(1, min(self._claim_limit, counts.pending // (SHARES * self._settings.jobs)))
+        limit += len(self._refused)
         return self.store.claim(self._owner, self._settings.lease_seconds, limit, self._order, self._affinity)
+
+    def _pass_over(self) -> None:
+        """Give back what the machine did not let us solve, unless that is all there is.
+
+        It costs a query nothing, so one that always meets it must not hold up the others. It has its turn
+        again after the next answer.
+        """
+        refused = [lease for lease in self._unanswered if lease.number in self._refused]
+        if len(refused) < len(self._unanswered):
+            self.store.release(refused)
+            for lease in refused:
+                self._end(lease)
 
     def _work(self, portfolio: Portfolio) -> None:
         """Answer what was claimed, until the batch has had its time."""
@@ -136,6 +152,7 @@ class Worker:
                 log.warning("query %s: %s, and an error to %s", lease.query.id, answer.status, error)
             self._unanswered.popleft()
             self._answered.append((lease, answer))
+            self._refused.clear()
             now = self._clock()
             commit_at = min(commit_at, now + COMMIT_DELAY_SECONDS)
             if now >= commit_at:
@@ -159,9 +176,9 @@ class Worker:
             if answer.at_limit:
                 answer = replace(answer, limit_ms=round(limit_s * 1e3))
             answer = self._valued(portfolio, lease.query, answer, limit_s, cancellation)
-        except MACHINE_FAILURES as error:
-            # Counted as an attempt: a query that always meets a failure must not hold up the others for good.
-            self._fail(lease, str(error), helper_died=False)
+        except MACHINE_FAILURES:
+            if len(self._refused) < CLAIM_LIMIT:
+                self._refused.add(lease.number)
             raise
         if not answer.status.definite and cancellation.reason is not None:
             if cancellation.reason is not CancelReason.LEASE_LOST:
