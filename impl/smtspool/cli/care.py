@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from smtspool import printing, service
 from smtspool.errors import MisuseError
 from smtspool.service import What
 
+from .ages import seconds_of
 from .app import Dir, Exit, Json, app
 
 New = Annotated[Path, typer.Argument(metavar="NEW", help="A folder that is to be made.")]
@@ -67,7 +67,7 @@ def backup(directory: Dir, new: New, as_json: Json = False) -> None:
     else:
         for finding in made.findings:
             print(f"{finding.fault}: {finding.subject}: {finding.message}")
-        print(f"{made.files} files, {_size(made.bytes)}: {'damaged' if made.findings else 'clean'}")
+        print(f"{made.files} files, {service.size(made.bytes)}: {'damaged' if made.findings else 'clean'}")
     if made.findings:
         raise typer.Exit(Exit.FINDINGS)
 
@@ -96,7 +96,10 @@ def prune(
     out/results/, which `republish --all` brings back. attempts: how sat and unsat answers were found.
     """
     campaign = service.Campaign.open(directory)
-    before = time.time() - _seconds(older_than)
+    age = seconds_of(older_than)
+    if age is None:
+        raise MisuseError(f"--older-than takes a number and s, m, h, d or w, such as 30d, not {older_than!r}")
+    before = time.time() - age
     for one in dict.fromkeys(what):
         gone = service.prune(campaign, one, before, archive=archive, dry_run=dry_run)
         if as_json:
@@ -104,18 +107,4 @@ def prune(
             printing.document({"schema": "smtspool-prune-v1", **members})
         else:
             kind = "answers" if one is What.ATTEMPTS else "files"
-            print(f"{one}: {gone.number} {kind}, {_size(gone.bytes)}{' would go' if dry_run else ''}")
-
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-
-
-def _seconds(age: str) -> float:
-    found = re.fullmatch(r"(\d{1,9})([smhdw])", age, re.ASCII)
-    if found is None:
-        raise MisuseError(f"--older-than takes a number and s, m, h, d or w, such as 30d, not {age!r}")
-    return int(found[1]) * _UNITS[found[2]]
-
-
-def _size(number: int) -> str:
-    return f"{number / 1024:,.0f} KiB" if number < 10 << 20 else f"{number / (1 << 20):,.0f} MiB"
+            print(f"{one}: {gone.number} {kind}, {service.size(gone.bytes)}{' would go' if dry_run else ''}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,6 +18,7 @@ from smtspool.errors import MisuseError
 from smtspool.query import Status
 from smtspool.store import Found, State, Store, Wanted
 
+from .ages import seconds_of
 from .app import Dir, Exit, Json, app
 
 # How often `results --follow` looks for more.
@@ -154,9 +154,9 @@ def _wanted(
 
 def _time(text: str) -> float:
     """Seconds since the epoch of ``30m`` ago, or of a date in local time unless it has a zone."""
-    ago = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])", text)
-    if ago is not None:
-        return time.time() - float(ago[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86_400}[ago[2]]
+    age = seconds_of(text)
+    if age is not None:
+        return time.time() - age
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .config import Settings, Source, default_toml, load
     from .demo import run_demo
     from .export import Export, export_inputs
+    from .figures import size
     from .installed import versions
     from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
@@ -59,6 +60,7 @@ __all__ = [
     "rescue",
     "run_demo",
     "run_until_signalled",
+    "size",
     "snapshot",
     "solve_scripts",
     "status_screen",
@@ -75,6 +77,7 @@ __getattr__, __dir__ = exports(
         "config": ("Settings", "Source", "default_toml", "load"),
         "demo": ("run_demo",),
         "export": ("Export", "export_inputs"),
+        "figures": ("size",),
         "installed": ("versions",),
         "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),

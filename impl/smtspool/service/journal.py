@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from smtspool.store import LONG_JOURNAL_BYTES, Store
 
+from .figures import size
+
 __all__ = ["Journal", "JournalWatch", "journal"]
 
 log = logging.getLogger("smtspool")
 
 KNOWLEDGE = "journal"
-MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,9 @@ class Journal:
 
 def journal(store: Store) -> Journal:
     """Its length now; ``stuck_since`` as a service last told."""
-    size = store.journal_bytes()
-    told = store.get(KNOWLEDGE) if size >= LONG_JOURNAL_BYTES else None
-    return Journal(size, told if isinstance(told, float) else None)
+    length = store.journal_bytes()
+    told = store.get(KNOWLEDGE) if length >= LONG_JOURNAL_BYTES else None
+    return Journal(length, told if isinstance(told, float) else None)
 
 
 class JournalWatch:
@@ -43,8 +44,8 @@ class JournalWatch:
 
     def look(self, store: Store) -> None:
         """Write the journal back if that is due; stuck is one that got no further since the last look."""
-        size = store.journal_bytes()
-        pages, written = store.write_back() if size >= LONG_JOURNAL_BYTES else (0, 0)
+        length = store.journal_bytes()
+        pages, written = store.write_back() if length >= LONG_JOURNAL_BYTES else (0, 0)
         if written < 0:
             return  # another service is at it
         stuck = written < pages and written == self._written
@@ -54,13 +55,13 @@ class JournalWatch:
             store.put(KNOWLEDGE, self._clock())
         elif written == pages and known is not None:
             store.put(KNOWLEDGE, None)
-        if stuck and size >= self._warn_at:
-            self._warn_at = 2 * size
+        if stuck and length >= self._warn_at:
+            self._warn_at = 2 * length
             readers = ", ".join(map(str, store.journal_readers())) or "unknown"
             log.warning(
-                "the journal of the store has %d MiB and cannot be written back: somebody reads without an "
+                "the journal of the store has %s and cannot be written back: somebody reads without an "
                 "end (process %s); end it, or the disk fills",
-                size // MIB,
+                size(length),
                 readers,
             )
         elif written == pages and self._warn_at:
