@@ -100,7 +100,7 @@ def test_a_start_on_a_full_disk_waits_and_says_so_in_the_words_of_later(
     told(child, "start: ")
     filler.unlink()
     log = finished(child)
-    assert "start works again" in log and "serving" in log
+    assert "start: works again" in log and "serving" in log
     with Store.open(store_disk) as store:
         assert store.counts().sat == 1
     assert place.run("fsck", place.root).stdout == "clean\n"
@@ -169,7 +169,7 @@ def test_a_start_at_a_locked_store_waits(place: Place) -> None:
     with locked(campaign):
         child = place.start("serve", place.root, "--once")
         told(child, "start: ")
-    assert "start works again" in finished(child)
+    assert "start: works again" in finished(child)
     assert place.answers() == {query(1).id: "sat"}
 
 

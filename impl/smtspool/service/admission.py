@@ -13,7 +13,7 @@ from smtspool.store import Store
 from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
-from .loops import FINISHED
+from .loops import FINISHED, backoff_seconds
 from .telemetry import Telemetry
 
 __all__ = ["Admission"]
@@ -108,8 +108,8 @@ class Admission:
     def _patience(self) -> float:
         """Seconds until what was deferred is looked at again, if nothing new comes before that: a file may
         change for hours, or be one that nobody here can move."""
-        grown = BUSY_PAUSE_SECONDS * 2.0 ** min(self._unstable_passes - 1, 20)
-        return min(grown, max(BUSY_PAUSE_SECONDS, self._settings.poll_seconds))
+        most = max(BUSY_PAUSE_SECONDS, self._settings.poll_seconds)
+        return backoff_seconds(self._unstable_passes, first=BUSY_PAUSE_SECONDS, most=most)
 
     def _follow(self, spool: Spool) -> float | None:
         """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it, or gets no

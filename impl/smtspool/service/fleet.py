@@ -26,7 +26,7 @@ from smtspool.solve import (
 from smtspool.store import Store
 
 from .config import Settings
-from .loops import FINISHED, Health
+from .loops import FINISHED, Health, backoff_seconds
 from .member import Member
 
 __all__ = ["Fleet", "NoEngineWorks"]
@@ -37,9 +37,10 @@ MIB = 1 << 20
 KNOWLEDGE = "hedging"
 # Longest an engine may take to start and to answer all probes.
 PROBE_SECONDS = 30.0
-# How often a service looks after its engines. One that is out is tried again after 2 s, 4 s ...
+# How often a service looks after its engines.
 LOOK_SECONDS = 1.0
-# ... and in the end this often.
+# When an engine that is out is tried again: first, and in the end.
+AGAIN_SECONDS = 2.0
 AGAIN_MAX_SECONDS = 600.0
 
 
@@ -138,9 +139,11 @@ class Fleet:
         trouble, loop = member.trouble, f"engine {name}"
         if trouble is None:
             self._again_at.pop(name, None)
-            health.recovered(loop)
+            if health.recovered(loop):
+                log.info("%s works again", loop)
             return
-        pause = min(AGAIN_MAX_SECONDS, 2.0 ** min(health.failed(loop, InfrastructureError(trouble)), 20))
+        failures = health.failed(loop, InfrastructureError(trouble))
+        pause = backoff_seconds(failures, first=AGAIN_SECONDS, most=AGAIN_MAX_SECONDS)
         self._again_at[name] = now + pause
         log.warning("%s: %s (try again in %.0f s)", loop, trouble, pause)
 

@@ -33,9 +33,11 @@ BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 30.0
 
 
-def backoff_seconds(failures: int) -> float:
-    """Delay after the ``failures``-th failure in a row: 0.1 s, doubled each time, at most 30 s."""
-    return min(BACKOFF_MAX_SECONDS, BACKOFF_FIRST_SECONDS * 2.0 ** min(failures - 1, 20))
+def backoff_seconds(
+    failures: int, *, first: float = BACKOFF_FIRST_SECONDS, most: float = BACKOFF_MAX_SECONDS
+) -> float:
+    """Delay after the ``failures``-th failure in a row: ``first``, doubled each time, ``most`` in the end."""
+    return min(most, first * 2.0 ** min(failures - 1, 20))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,10 @@ class Health:
             self._ailing[loop] = ailment
             return ailment.failures
 
-    def recovered(self, loop: str) -> None:
-        """A step of ``loop`` succeeded."""
+    def recovered(self, loop: str) -> bool:
+        """A step of ``loop`` succeeded; returns whether the one before had failed."""
         with self._lock:
-            ailment = self._ailing.pop(loop, None)
-        if ailment is not None:
-            log.info("%s works again", loop)
+            return self._ailing.pop(loop, None) is not None
 
     def fatal(self, error: Exception) -> None:
         """Keep the first defect."""
@@ -150,7 +150,7 @@ class Loop(threading.Thread):
                 stack.callback(self._close)
                 self._repeat()
         except Exception as error:  # the boundary of the thread: kept, and it ends the service
-            log.exception("%s failed; this is a defect of smtspool, please report it", self.name)
+            log.exception("this thread ends by a defect of smtspool; please report it")
             self._defect(error)
 
     def hurry(self) -> None:
@@ -166,10 +166,11 @@ class Loop(threading.Thread):
                 pause = self._step()
             except MACHINE_FAILURES as error:
                 pause = backoff_seconds(self._health.failed(self.name, error))
-                log.warning("%s: %s (try again in %.1f s)", self.name, _words(error), pause)
+                log.warning("%s (try again in %.1f s)", _words(error), pause)
                 self._hurried.wait(pause)
                 continue
-            self._health.recovered(self.name)
+            if self._health.recovered(self.name):
+                log.info("works again")
             if pause is FINISHED:
                 return
             if pause > 0:
@@ -180,4 +181,4 @@ class Loop(threading.Thread):
             self._leave()
         except MACHINE_FAILURES as error:
             # Nothing is lost by it: what is leased goes back with the owner, what was counted was a beat.
-            log.warning("%s: while it ended: %s", self.name, error)
+            log.warning("while this thread ended: %s", error)
