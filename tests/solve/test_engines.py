@@ -269,6 +269,11 @@ def test_every_engine_takes_every_logic(servers, engine):
     assert capabilities.takes("QF_BV") and not capabilities.takes("LIA")
 
 
+def test_an_engine_is_tried_in_no_other_logics_than_those_asked_about(servers):
+    capabilities = probe(servers["bitwuzla"], soon(), logics={"QF_ABV", "LIA"})
+    assert capabilities.logics == {"QF_BV", "QF_ABV"}
+
+
 def test_an_engine_that_is_none_has_no_logics():
     with (
         no_trace(),

@@ -6,7 +6,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
@@ -14,6 +14,7 @@ from typing import Self
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Query
 from smtspool.solve import (
+    PROBED,
     Hedge,
     HedgePolicy,
     HelperLimits,
@@ -63,12 +64,14 @@ class Fleet:
         settings: Settings,
         *,
         first: Query | None = None,
+        logics: Container[str] = PROBED,
         observe: Callable[[RaceSummary], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._process = os.getpid()
         self._settings = settings
         self._first = first
+        self._logics = logics
         self._observe = observe
         self._numbers = itertools.count(1)  # portfolios
         self.clock = RunningTime(clock)
@@ -85,7 +88,7 @@ class Fleet:
             spare=self._first is None,  # who starts no engine ahead of need forks no helper ahead of it
         )
         specs = [parse_engine(text) for text in self._settings.engines]
-        members = {spec.name: Member(spec, limits, clock=self.clock) for spec in specs}
+        members = {spec.name: Member(spec, limits, logics=self._logics, clock=self.clock) for spec in specs}
         with ExitStack() as stack:
             stack.enter_context(self.clock)
             for member in members.values():

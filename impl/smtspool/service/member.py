@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from smtspool.errors import ClosedError, InfrastructureError
-from smtspool.solve import Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, probe
+from smtspool.solve import PROBED, Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, probe
 
 __all__ = ["Member"]
 
@@ -23,8 +23,16 @@ class Member:
     Lock order: ``_proving``, which is held while the engine starts and answers, then ``_state``.
     """
 
-    def __init__(self, spec: EngineSpec, limits: HelperLimits, *, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        spec: EngineSpec,
+        limits: HelperLimits,
+        *,
+        logics: Container[str] = PROBED,
+        clock: Callable[[], float],
+    ) -> None:
         self.spec = spec
+        self._logics = logics
         self._limits = limits
         self._clock = clock
         self._proving = threading.Lock()
@@ -51,7 +59,7 @@ class Member:
             raise self._late()
         try:
             if self._found is None or again:
-                found = probe(self.start(), deadline, clock=self._clock)
+                found = probe(self.start(), deadline, logics=self._logics, clock=self._clock)
                 if found.trouble and self._clock() >= deadline:
                     raise self._late()
                 if not found.logics and not again:

@@ -130,7 +130,8 @@ def _solving(
     patience = Patience(attempts=settings.max_attempts, deaths=settings.max_deaths)
     patient = all((settings.timeout_ms or query.timeout_ms) >= PATIENT_MS for query in queries)
     first = queries[0] if patient else None
-    with store.register() as owner, Fleet(settings, first=first) as fleet:
+    logics = {query.logic for query in queries}
+    with store.register() as owner, Fleet(settings, first=first, logics=logics) as fleet:
         loops: list[Loop] = []
         for number in range(1, min(settings.jobs, len(queries)) + 1):
             worker = Worker(

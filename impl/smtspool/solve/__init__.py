@@ -12,7 +12,7 @@ from smtspool.lazily import exports
 
 if TYPE_CHECKING:
     from .cancellation import Cancellation, CancelReason
-    from .capabilities import Capabilities, probe
+    from .capabilities import PROBED, Capabilities, probe
     from .domainprobe import Probe, ProbeEnd, restrict
     from .forkserver import EngineUnusable, ForkServer
     from .generation import Generation
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUNDLED",
+    "PROBED",
     "CancelReason",
     "Cancellation",
     "Capabilities",
@@ -62,7 +63,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "cancellation": ("Cancellation", "CancelReason"),
-        "capabilities": ("Capabilities", "probe"),
+        "capabilities": ("PROBED", "Capabilities", "probe"),
         "domainprobe": ("Probe", "ProbeEnd", "restrict"),
         "forkserver": ("EngineUnusable", "ForkServer"),
         "generation": ("Generation",),

@@ -5,24 +5,26 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import cache
 
 from smtspool.errors import InfrastructureError
-from smtspool.query import Status, parse_smt2
+from smtspool.query import Query, Status, parse_smt2
 
 from .forkserver import EngineUnusable, ForkServer
 from .generation import Generation
 from .request import Op, Reply, Request
 
-__all__ = ["Capabilities", "probe"]
+__all__ = ["PROBED", "Capabilities", "probe"]
 
 _FIVE = re.compile(r"#x05|#b00000101|\(_ bv5 8\)")
 
 _ARRAY = "(declare-const a (Array (_ BitVec 8) (_ BitVec 8)))"
 _FUNCTION = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))"
 _TRIES = 3  # per logic
+_ALWAYS = "QF_BV"  # tells whether an engine works at all
 
 _DECLARATIONS = {
     "QF_BV": "",
@@ -37,6 +39,8 @@ _ASSERTIONS = {
     "QF_UFBV": "(assert (= (f x) #x07))(assert (= (bvadd x #x01) #x06))",
     "QF_AUFBV": "(assert (= (f (select a x)) #x07))(assert (= (bvadd x #x01) #x06))",
 }
+
+PROBED: tuple[str, ...] = tuple(_DECLARATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +57,23 @@ class Capabilities:
 
 
 def probe(
-    server: ForkServer, deadline: float, *, clock: Callable[[], float] = time.monotonic
+    server: ForkServer,
+    deadline: float,
+    *,
+    logics: Container[str] = PROBED,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Capabilities:
     """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics.
 
-    The helper is replaced when it fails: starting one takes longer than all queries.
+    Of the logics besides ``QF_BV`` only those in ``logics`` are tried. The helper is replaced when it fails:
+    starting one takes longer than all queries.
     """
-    logics = set()
+    found = set()
     trouble = []
     incremental = False
     generation: Generation | None = None
     with ExitStack() as helpers:
-        for logic in _DECLARATIONS:
+        for logic in (one for one in PROBED if one == _ALWAYS or one in logics):
             complaint: str | None = None
             for _ in range(_TRIES):
                 try:
@@ -82,10 +91,10 @@ def probe(
                 incremental = incremental or (complaint is None and unsat.held_levels > 0)
                 break
             if complaint is None:
-                logics.add(logic)
+                found.add(logic)
             else:
                 trouble.append(f"{logic}: {complaint}")
-    return Capabilities(server.spec.name, frozenset(logics), incremental, tuple(trouble))
+    return Capabilities(server.spec.name, frozenset(found), incremental, tuple(trouble))
 
 
 _numbers = itertools.count(1)
@@ -93,16 +102,21 @@ _numbers = itertools.count(1)
 
 def _ask(generation: Generation, logic: str, deadline: float) -> tuple[Reply, Reply]:
     """A satisfiable query, then one with one assertion more against it, on the stack if there is one."""
-    text = f"(set-logic {logic})(declare-const x (_ BitVec 8)){_DECLARATIONS[logic]}"
-    text += f"{_ASSERTIONS[logic]}(check-sat)"
-    text += "(assert (not (= x #x05)))(check-sat)"
     sat, unsat = (
         generation.exchange(
             Request(f"probe-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
         )
-        for query in parse_smt2(text)
+        for query in _queries(logic)
     )
     return sat, unsat
+
+
+@cache
+def _queries(logic: str) -> tuple[Query, ...]:
+    text = f"(set-logic {logic})(declare-const x (_ BitVec 8)){_DECLARATIONS[logic]}"
+    text += f"{_ASSERTIONS[logic]}(check-sat)"
+    text += "(assert (not (= x #x05)))(check-sat)"
+    return parse_smt2(text)
 
 
 def _judge(sat: Reply, unsat: Reply) -> str | None:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 
 from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
@@ -49,8 +48,7 @@ MIGRATIONS = ("schema.sql", "version2.sql")
 @cache
 def migrations() -> tuple[str, ...]:
     """The SQL of every migration, oldest first; read once, as the program that runs is loaded once."""
-    folder = files(__package__)
-    return tuple(folder.joinpath(name).read_text("utf-8") for name in MIGRATIONS)
+    return tuple(Path(__file__).with_name(name).read_text("utf-8") for name in MIGRATIONS)
 
 
 # The open databases of this process. A forked child inherits SQLite's idea of the locks they hold, and

@@ -14,10 +14,10 @@ from pathlib import Path
 from .database import CHECKPOINT_PAGES, Database, described
 from .views import index_of, journal_of
 
-__all__ = ["LONG_BYTES", "journal_bytes", "journal_readers", "write_back"]
+__all__ = ["LONG_JOURNAL_BYTES", "journal_bytes", "journal_readers", "write_back"]
 
 # From here on it is due to be written back.
-LONG_BYTES = CHECKPOINT_PAGES * 4096
+LONG_JOURNAL_BYTES = CHECKPOINT_PAGES * 4096
 # The bytes of the index on which readers hold a lock (SQLite file format, "WAL-index header").
 _READER_LOCKS = range(123, 128)
 _LOCKS = Path("/proc/locks")
