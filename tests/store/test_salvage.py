@@ -67,6 +67,11 @@ def test_all_of_a_sound_store_is_saved(damaged: Path, tmp_path: Path) -> None:
             assert one.execute(listed).fetchall() == other.execute(listed).fetchall() != []
 
 
+def test_of_a_store_without_queries_nothing_is_missing(directory: Path, tmp_path: Path) -> None:
+    Store.open(directory, create=True).close()
+    assert salvaged(directory, tmp_path / "new") == (Salvaged(), {})
+
+
 def test_damaged_rows_are_named_and_the_rest_is_saved(damaged: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(damaged / INDEX, isolation_level=None)) as raw:
         raw.execute("UPDATE texts SET body = x'00' WHERE query = 7")

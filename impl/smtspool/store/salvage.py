@@ -75,7 +75,7 @@ def salvage(directory: Path, db: Database) -> Salvaged:
         for low in range(1, highest + 1, CHUNK):
             ids |= _save_queries(connection, low, min(low + CHUNK - 1, highest), db, saved)
         last = _highest(connection, "SELECT seq FROM sqlite_sequence", "SELECT max(number) FROM results")
-        for low in range(1, min(last or most, RETRIES * most) + 1, CHUNK):
+        for low in range(1, min(most if last is None else last, RETRIES * most) + 1, CHUNK):
             saved.answers += _save_answers(_rows(connection, _RESULTS, low, low + CHUNK - 1), ids, db)
     return saved
 
@@ -88,16 +88,16 @@ _RESULTS = "SELECT query, digest, body, completed FROM results WHERE number BETW
 
 
 def _highest(connection: sqlite3.Connection, *statements: str) -> int | None:
-    """The highest number that any of the statements tells."""
+    """The highest number that any of the statements tells, 0 where all say that there is none; else None."""
     found = []
     for statement in statements:
         try:
             (number,) = connection.execute(statement).fetchone() or (None,)
         except sqlite3.Error:
             continue
-        if isinstance(number, int):
-            found.append(number)
-    return max(found, default=None)
+        if number is None or isinstance(number, int):
+            found.append(number or 0)
+    return max(found) if any(found) or len(found) == len(statements) else None
 
 
 def _rows(connection: sqlite3.Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
