@@ -68,6 +68,12 @@ def test_every_schema_is_named() -> None:
         assert (family or schema) in PAGE, schema
 
 
+def test_no_member_is_described_twice() -> None:
+    for section, text in SECTIONS.items():
+        described = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+        assert len(set(described)) == len(described), section
+
+
 def test_an_envelope_may_have_all_the_members_and_must_have_the_others() -> None:
     envelope = {**witnessed(7), "metadata": {"site": 1}, "timeout_ms": 5, "priority": 1.5}
     compare(envelope, "smtspool-query-v1")
