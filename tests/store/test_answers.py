@@ -8,7 +8,7 @@ import pytest
 
 from smtspool.errors import MisuseError
 from smtspool.query import Answer, Attempt, Status
-from smtspool.store import Lease, Store
+from smtspool.store import Lease, Store, Wanted
 from tests.store.support import LEASE_S, UNSAT, query, sat
 
 
@@ -79,8 +79,9 @@ def test_results_are_listed_in_the_order_of_completion(store: Store, lease: Leas
         for length in (1, 7, 20, 63, 64):
             start = result.query_id[:length]
             expected = [one for one in listed if one.query_id.startswith(start)]
-            assert list(store.results(prefix=start)) == expected
-    assert list(store.results(prefix="x")) == list(store.results(prefix=listed[0].query_id + "0")) == []
+            assert list(store.results(wanted=Wanted(prefix=start))) == expected
+    for none in ("x", listed[0].query_id + "0"):
+        assert not list(store.results(wanted=Wanted(prefix=none)))
     assert [result.query_id for result in listed] == [each.query.id for each in reversed(leases)]
     assert list(store.results(after=listed[-3].number)) == listed[-2:]
     store.complete([(lease, UNSAT)])

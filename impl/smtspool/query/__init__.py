@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .limits import Limits
     from .model import candidate, complete, default_value, definitions, rename_model, script
     from .smtlib import parse_smt2
-    from .submission import QueryFile, file_mark, file_patterns, split_suffix
+    from .submission import QueryFile, file_mark, file_patterns, spelled, split_suffix
     from .valuation import Valuation, value_query
     from .value import Form, Level, Query, Symbol, Witness
 
@@ -56,6 +56,7 @@ __all__ = [
     "refutable",
     "rename_model",
     "script",
+    "spelled",
     "split_suffix",
     "suffix_for",
     "to_envelope",
@@ -74,7 +75,7 @@ __getattr__, __dir__ = exports(
         "limits": ("Limits",),
         "model": ("candidate", "complete", "default_value", "definitions", "rename_model", "script"),
         "smtlib": ("parse_smt2",),
-        "submission": ("QueryFile", "file_mark", "file_patterns", "split_suffix"),
+        "submission": ("QueryFile", "file_mark", "file_patterns", "spelled", "split_suffix"),
         "valuation": ("Valuation", "value_query"),
         "value": ("Form", "Level", "Query", "Symbol", "Witness"),
     },

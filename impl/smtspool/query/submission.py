@@ -8,7 +8,7 @@ from hashlib import sha256
 from smtspool.query.compression import UNPACKERS
 from smtspool.query.value import Query
 
-__all__ = ["QueryFile", "file_mark", "file_patterns", "split_suffix"]
+__all__ = ["QueryFile", "file_mark", "file_patterns", "spelled", "split_suffix"]
 
 _LATEST = (1 << 64) - 1
 
@@ -43,6 +43,11 @@ def file_patterns(name: str) -> tuple[str, str]:
     was submitted, one with a suffix of eight hexadecimal digits. ``name`` may be a pattern itself."""
     stem, suffix = split_suffix(name)
     return name, f"{stem}~{'[0-9a-f]' * 8}{suffix}"
+
+
+def spelled(name: str) -> str:
+    """The name of a file as text that a log and a database take: bytes that are no UTF-8 are escapes."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def split_suffix(name: str) -> tuple[str, str]:

@@ -19,8 +19,8 @@ from typing import NamedTuple
 from smtspool.actions import action
 from smtspool.errors import AdmissionError, Reason
 from smtspool.files import Directory, Draft, Entry, Identity, Unstable, open_entry, sync_drafts
-from smtspool.query import Limits, Query, QueryFile, file_mark, parse_file
-from smtspool.spool.names import free_names, shown
+from smtspool.query import Limits, Query, QueryFile, file_mark, parse_file, spelled
+from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
 
 __all__ = ["Admission", "Commit", "CountRejected", "Folders", "Tally"]
@@ -134,7 +134,7 @@ class Admission:
             digest = None if data is None else sha256(data).hexdigest()
             return Rejection(entry.name, entry.identity, refusal, digest)
         for note in dict.fromkeys(note for query in queries for note in query.notes):
-            log.debug("%s: %s", shown(entry.name), note)
+            log.debug("%s: %s", spelled(entry.name), note)
         self._batch_queries += len(queries)
         self._batch_bytes += sum(query.size for query in queries)
         identity = entry.identity

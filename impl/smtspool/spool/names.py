@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from smtspool.query import split_suffix
 
-__all__ = ["ERROR", "free_names", "is_published", "may_submit", "quarantine_names", "shown"]
+__all__ = ["ERROR", "free_names", "is_published", "may_submit", "quarantine_names"]
 
 ERROR = ".error"
 _TRIES = 8  # random tokens; a ninth collision means that something else is wrong
@@ -17,11 +17,6 @@ _LONGEST_SUFFIX = 16
 def is_published(name: str) -> bool:
     """False for the temporary names of producers: ``.anything`` (rsync, editors, smtspool) and ``*.tmp``."""
     return not (name.startswith(".") or name.endswith(".tmp"))
-
-
-def shown(name: str) -> str:
-    """``name`` as text that any log can write: bytes of it that are no UTF-8 are written out."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def may_submit(name: str, limit: int) -> bool:

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 
 from smtspool.errors import AdmissionError
 from smtspool.files import Directory, Draft, Identity, Unstable, is_temporary, read_stable
-from smtspool.spool.names import ERROR, quarantine_names, shown
+from smtspool.query import spelled
+from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
 
 __all__ = ["Quarantine", "Refusals", "Rejection"]
@@ -77,9 +78,9 @@ class Refusals:
         self._told += 1
         if self._told <= TOLD_PER_MINUTE:
             refusal = rejection.refusal
-            log.warning("rejected (%s): %s", refusal.reason, refusal.of(shown(rejection.name)))
+            log.warning("rejected (%s): %s", refusal.reason, refusal.of(spelled(rejection.name)))
         elif self._told == TOLD_PER_MINUTE + 1:
-            sidecar = shown(kept + ERROR)
+            sidecar = spelled(kept + ERROR)
             log.warning("more files are rejected; from here on see the sidecars, such as %s", sidecar)
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-from smtspool.query import Query, QueryFile, Status
+from smtspool.query import Query, QueryFile, Status, spelled
 
 from .database import Database
 from .digests import Digests
 from .forms import HURRY_LEADER, FormRow, FormState, form_row, place, reopen
 from .outbox import due_again
 from .rows import digest_of, text_body, witness_body
-from .submissions import INSERT_SUBMISSION, spelled, submission_row
+from .submissions import INSERT_SUBMISSION, submission_row
 from .values import State
 
 __all__ = ["MAX_WITNESSES", "admit", "ingest"]

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from smtspool.query import Status, file_patterns
+from smtspool.query import Status, file_patterns, spelled
 
 from .database import Database
 from .rows import read_answer
-from .submissions import COLUMNS, Submission, spelled, submission_of
+from .submissions import COLUMNS, Submission, submission_of
 from .values import Result, State
 
 __all__ = ["Found", "Wanted", "answered", "listed"]

@@ -32,6 +32,8 @@ from .values import Counts, Lease, Order, Publication, Result
 
 __all__ = ["Store"]
 
+EVERY_ANSWER = Wanted()
+
 
 class Store:
     """Queries, leases, answers and the outbox of one directory, shared by any number of processes.
@@ -214,13 +216,13 @@ class Store:
             number = self._number(query_id)
             return Submissions(0, ()) if number is None else read_submissions(self._db, number)
 
-    def results(self, after: int = 0, *, prefix: str = "", wanted: Wanted | None = None) -> Iterator[Result]:
+    def results(self, after: int = 0, *, wanted: Wanted = EVERY_ANSWER) -> Iterator[Result]:
         """Results in the order of completion, beginning behind number ``after``.
 
-        With ``prefix`` those of queries whose id starts with it; with ``wanted`` those that have it all, but
-        for what it says of submissions. No other answer is read. Raises InfrastructureError at a damaged one.
+        Only those that are ``wanted``, whose conditions on submissions are not looked at. No other answer is
+        read. Raises InfrastructureError at a damaged one.
         """
-        return listing.answered(self._db, after, wanted or Wanted(prefix=prefix))
+        return listing.answered(self._db, after, wanted)
 
     def listed(self, wanted: Wanted) -> Iterator[Found]:
         """Queries in the order of admission, each with its answer if there is one.

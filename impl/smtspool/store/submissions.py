@@ -22,7 +22,6 @@ __all__ = [
     "Submission",
     "Submissions",
     "read_submissions",
-    "spelled",
     "submission_of",
     "submission_row",
 ]
@@ -61,11 +60,6 @@ class Submissions:
 
     total: int
     listed: tuple[Submission, ...]  # in the order of the files' times
-
-
-def spelled(name: str) -> str:
-    """The name of a file as text that a database takes: bytes that are no UTF-8 are written as escapes."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def submission_row(
