@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from smtspool.errors import InfrastructureError
 from smtspool.query import Answer, Query, QueryFile, file_mark
-from smtspool.store import Store, database
+from smtspool.store import Patience, Store, database
 from smtspool.store.database import Database
+from smtspool.store.owners import Owner
+from smtspool.store.presence import OWNERS_NAME, Presence
 from smtspool.store.rows import answer_body, digest_of, text_body
 from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query
 
@@ -74,3 +80,33 @@ def test_a_timeout_of_version_1_is_opened_again_by_a_larger_limit(directory: Pat
         assert store.claim("w", LEASE_S, 9) == []
         store.ingest([query(1, timeout_ms=6)])
         assert [lease.query.timeout_ms for lease in store.claim("w", LEASE_S, 9)] == [6]
+
+
+def test_a_store_that_a_service_of_its_version_uses_is_not_migrated(directory: Path) -> None:
+    directory.mkdir(exist_ok=True)
+    (directory / OWNERS_NAME).mkdir(exist_ok=True)
+    version_1(directory, (query(1), None))
+    older = database.migrations()[:1]
+    with closing(Database(directory, clock=lambda: 0.0, scripts=older)) as old:
+        with (
+            Owner(old, Patience()),
+            pytest.raises(InfrastructureError, match=rf"in use by an older smtspool, pid {os.getpid()} on"),
+        ):
+            Store.open(directory)
+        assert old.connection.execute("PRAGMA user_version").fetchone() == (1,)
+    with Store.open(directory) as store:
+        assert store.counts().pending == 1
+
+
+def test_a_service_of_the_older_version_that_died_keeps_nobody(directory: Path) -> None:
+    directory.mkdir(exist_ok=True)
+    (directory / OWNERS_NAME).mkdir(exist_ok=True)
+    version_1(directory, (query(1), None))
+    older = database.migrations()[:1]
+    presence = Presence(directory)
+    with closing(Database(directory, clock=lambda: 0.0, scripts=older)) as old:
+        Owner(old, Patience(), presence)
+        presence.close()  # registered, so the file stays
+    with Store.open(directory) as store:
+        assert store.reap() == 0
+    assert list((directory / OWNERS_NAME).iterdir()) == []

@@ -18,6 +18,7 @@ from pathlib import Path
 from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
 
 from .digests import Digests
+from .presence import OWNERS_NAME, present
 from .views import Unused, connect_view, unused
 
 __all__ = [
@@ -245,7 +246,10 @@ class Database:
 
 
 def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:
-    """Bring the file to the newest version in one transaction, or refuse and leave it as it is."""
+    """Bring the file to the newest version in one transaction, or refuse and leave it as it is.
+
+    Raises ConfigError for a file that is not ours, InfrastructureError while an older version uses it.
+    """
     connection.execute("BEGIN")
     version = _version(connection, path, len(scripts))
     connection.execute("ROLLBACK")
@@ -255,7 +259,10 @@ def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) 
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Again under the lock: another process may have been faster.
-        for script in scripts[_version(connection, path, len(scripts)) :]:
+        version = _version(connection, path, len(scripts))
+        if version:
+            _check_left(connection, path)
+        for script in scripts[version:]:
             for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -265,6 +272,20 @@ def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) 
         with suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
+
+
+def _check_left(connection: sqlite3.Connection, path: Path) -> None:
+    """Who is registered in an older database is of an older version, and would go on writing as that does.
+
+    Raises InfrastructureError while one of them lives: a service that starts waits for it.
+    """
+    living = {one.token for one in present(path.parent) if one.alive is not False}
+    for pid, host, token in connection.execute("SELECT pid, host, token FROM owners"):
+        if token in living:
+            raise InfrastructureError(
+                f"{path} is in use by an older smtspool, pid {pid} on {host}, which holds "
+                f"{OWNERS_NAME}/{token}.lock: stop it, and this one brings the store up to date"
+            )
 
 
 def short_digest(*values: object) -> bytes:
