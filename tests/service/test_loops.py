@@ -31,14 +31,14 @@ def run(loop: Loop) -> None:
     "error", [InfrastructureError("no"), OSError(28, "no"), sqlite3.OperationalError("no")]
 )
 def test_a_failure_of_the_machine_is_tried_again(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    outcomes: list[Exception | None] = [error, error, None]
+    outcomes: list[Exception | float | None] = [error, error, 0.0, FINISHED]
     health = Health()
 
     def step() -> float | None:
         outcome = outcomes.pop(0)
-        if outcome is not None:
+        if isinstance(outcome, Exception):
             raise outcome
-        return FINISHED
+        return outcome
 
     with caplog.at_level(logging.INFO, "smtspool"):
         run(loop_of(step, health))
@@ -50,6 +50,26 @@ def test_a_failure_of_the_machine_is_tried_again(error: Exception, caplog: pytes
     assert first.endswith(" (try again in 0.1 s)") and second.endswith(" (try again in 0.2 s)")
     assert last == "works again"
     assert "worker" not in first + second
+
+
+def test_what_ends_before_it_worked_does_not_work_again(caplog: pytest.LogCaptureFixture) -> None:
+    ended = threading.Event()
+    health = Health()
+
+    def step() -> float | None:
+        if ended.is_set():
+            return FINISHED
+        raise InfrastructureError("disk full")
+
+    with caplog.at_level(logging.INFO, "smtspool"):
+        loop = loop_of(step, health)
+        loop.start()
+        until(lambda: "worker" in health.ailing())
+        ended.set()
+        loop.hurry()
+        loop.join(PATIENCE_S)
+    assert health.ailing() == {}
+    assert "works again" not in caplog.text
 
 
 def test_while_it_fails_its_health_says_so() -> None:

@@ -169,7 +169,8 @@ class Loop(threading.Thread):
                 log.warning("%s (try again in %.1f s)", _words(error), pause)
                 self._hurried.wait(pause)
                 continue
-            if self._health.recovered(self.name):
+            # A step that only ends the loop, as under a drain, has tried nothing.
+            if self._health.recovered(self.name) and pause is not FINISHED:
                 log.info("works again")
             if pause is FINISHED:
                 return
