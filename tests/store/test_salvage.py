@@ -111,6 +111,20 @@ def test_damaged_pages_cost_what_is_on_them(damaged: Path, tmp_path: Path, seed:
     assert saved.damage or saved.queries + len(saved.lost) + saved.unreadable >= len(asked)
 
 
+@pytest.mark.parametrize(("table", "queries", "answers"), [("results", QUERIES + 1, 0), ("texts", 0, 0)])
+def test_a_damaged_line_of_the_schema_costs_its_table(
+    damaged: Path, tmp_path: Path, table: str, queries: int, answers: int
+) -> None:
+    data = (damaged / INDEX).read_bytes()
+    line = f"CREATE TABLE {table}".encode()
+    assert line in data
+    (damaged / INDEX).write_bytes(data.replace(line, line.replace(b" ", b"\xdf")))
+    assert Store.fsck(damaged)
+    saved, _ = salvaged(damaged, tmp_path / "new")
+    assert (saved.damage, saved.queries, saved.answers, saved.unreadable) == (None, queries, answers, 0)
+    assert len(saved.lost) == QUERIES + 1 - queries
+
+
 def test_of_a_file_that_is_no_database_nothing_is_saved(damaged: Path, tmp_path: Path) -> None:
     (damaged / INDEX).write_bytes(b"nothing " * 1000)
     saved, answers = salvaged(damaged, tmp_path / "new")

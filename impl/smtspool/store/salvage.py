@@ -60,7 +60,7 @@ def salvage(directory: Path, db: Database) -> Salvaged:
     saved = Salvaged()
     path = directory / INDEX_NAME
     try:
-        connection, _ = connect_view(path)
+        connection, _ = connect_view(path, damaged=True)
     except (sqlite3.Error, UnicodeDecodeError, InfrastructureError) as error:
         saved.damage = str(error)
         return saved
@@ -104,7 +104,9 @@ def _rows(connection: sqlite3.Connection, select: str, low: int, high: int) -> I
     """The rows whose numbers are in the range, without those that cannot be read."""
     try:
         yield from connection.execute(select, (low, high)).fetchall()
-    except (sqlite3.Error, UnicodeDecodeError):
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
+            return  # the whole table is missing: its line of the schema is damaged
         if low < high:
             middle = (low + high) // 2
             yield from _rows(connection, select, low, middle)

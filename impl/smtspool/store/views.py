@@ -25,9 +25,12 @@ __all__ = ["Unused", "connect_view", "index_of", "journal_of", "unused"]
 Unused = tuple[int, int, int]
 
 
-def connect_view(path: Path, timeout_s: float = 5.0) -> tuple[sqlite3.Connection, Unused | None]:
+def connect_view(
+    path: Path, timeout_s: float = 5.0, *, damaged: bool = False
+) -> tuple[sqlite3.Connection, Unused | None]:
     """A connection that writes nothing, and what :func:`unused` said of the file if it is immutable to it.
 
+    Where the schema may be ``damaged``, a line of it that cannot be read costs that one table.
     Raises InfrastructureError for a journal that cannot be read here; SQLite's errors are left as they are.
     """
     while True:
@@ -41,6 +44,8 @@ def connect_view(path: Path, timeout_s: float = 5.0) -> tuple[sqlite3.Connection
             check_same_thread=False,
         )
         try:
+            if damaged:
+                connection.execute("PRAGMA writable_schema = ON")
             connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the journal as well
         except sqlite3.Error as error:
             connection.close()
