@@ -92,6 +92,15 @@ def test_a_damaged_page_is_found(sound: Path) -> None:
     assert Fault.DATABASE in {finding.fault for finding in Store.fsck(sound)}
 
 
+def test_a_store_that_cannot_be_opened_is_named_once_with_what_to_do(sound: Path) -> None:
+    path = sound / "index.sqlite3"
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE results", b"CREATE-TABLE results"))
+    [finding] = Store.fsck(sound)
+    assert (finding.fault, finding.subject) == (Fault.DATABASE, str(path))
+    assert finding.message.startswith("the store is damaged: run `smtspool salvage` (")
+    assert str(path) not in finding.message
+
+
 def test_fsck_changes_nothing(sound: Path) -> None:
     before = contents(sound)
     Store.fsck(sound)

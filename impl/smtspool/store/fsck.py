@@ -91,7 +91,8 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
         cause = error.__cause__ or error
         if getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
             raise  # it says nothing about the store that this user may not read it
-        found.append(Finding(Fault.DATABASE, str(path), str(error)))
+        message = f"the store is damaged: run `smtspool salvage` ({cause})"
+        found.append(Finding(Fault.DATABASE, str(path), message))
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         found.append(Finding(Fault.DATABASE, str(path), f"a value that cannot be read: {error}"))
     return found, state
