@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.e2e.campaign import Place
 from tests.service.support import equation, query, witnessed
 
@@ -100,6 +102,15 @@ def test_a_bad_file_that_was_not_checked_is_told_from_one_that_waits(place: Plac
     assert cells(place.run("results", place.root, "--file", "b*.smt2").stdout) == [("rejected", "bad.smt2")]
     [document] = place.documents("results", place.root, "--file", "bad.smt2", "--json")
     assert (document["status"], document["reason"]) == ("rejected", "syntax")
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 60_000, "{"])
+def test_a_sidecar_that_is_none_is_passed_over(place: Place, text: str) -> None:
+    place.create()
+    (place.root / "spool" / "rejected" / "bad.smt2.error").write_text(text)
+    for form in ((), ("--json",)):
+        told = place.run("results", place.root, "--file", "bad.smt2", *form, code=2)
+        assert "no file was submitted" in told.stderr
 
 
 def test_answers_are_chosen_by_kind_and_time(place: Place) -> None:

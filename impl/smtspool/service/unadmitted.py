@@ -32,18 +32,30 @@ class Unadmitted:
 def find_unadmitted(campaign: Campaign, file: str) -> Iterator[Unadmitted]:
     """The files that were submitted as ``file``, which may be a shell pattern, in the order of names."""
     patterns = file_patterns(file)
+
+    def asked(name: str) -> bool:
+        return name == file or any(fnmatchcase(name, pattern) for pattern in patterns)
+
     with (
         Directory.open(campaign.spool) as root,
         root.child("incoming") as incoming,
         root.child("rejected") as rejected,
     ):
         for name in sorted(filter(is_published, incoming.names())):
-            if name == file or any(fnmatchcase(name, pattern) for pattern in patterns):
+            if asked(name):
                 yield Unadmitted(name, None)
         for sidecar in sorted(rejected.names()):
             name = sidecar.removesuffix(".error")
-            if sidecar != name and (name == file or any(fnmatchcase(name, pattern) for pattern in patterns)):
-                # A service may be writing it, or an operator may take it away.
-                with suppress(AdmissionError, FileNotFoundError, Unstable, ValueError):
-                    text, _ = read_stable(rejected, sidecar, SIDECAR_BYTES)
-                    yield Unadmitted(name, json.loads(text))
+            if sidecar != name and asked(name):
+                refusal = _refusal(rejected, sidecar)
+                if refusal is not None:
+                    yield Unadmitted(name, refusal)
+
+
+def _refusal(rejected: Directory, sidecar: str) -> dict[str, Any] | None:
+    """What a sidecar says; None if it is gone, is being written, or is no sidecar of ours."""
+    with suppress(AdmissionError, FileNotFoundError, Unstable, ValueError, RecursionError):
+        refusal = json.loads(read_stable(rejected, sidecar, SIDECAR_BYTES)[0])
+        if isinstance(refusal, dict):
+            return refusal
+    return None
