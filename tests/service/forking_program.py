@@ -5,6 +5,7 @@ lives for as long as standard input is open. The parent waits to be killed.
 """
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ with Service(campaign, Settings(jobs=1, engines=(engine,), timeout_ms=1_000_000)
     while not service.desk.held():
         time.sleep(0.01)
     if os.fork():
-        time.sleep(1000)
+        signal.pause()  # killed by the test
     print(os.getpid(), flush=True)
 print("left in order", flush=True)
 sys.stdin.read()

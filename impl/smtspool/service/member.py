@@ -59,7 +59,7 @@ class Member:
             raise self._late()
         try:
             if self._found is None or again:
-                found = probe(self.start(), deadline, logics=self._logics, clock=self._clock)
+                found = probe(self.start(), deadline, logics=self._logics)
                 if found.trouble and self._clock() >= deadline:
                     raise self._late()
                 if not found.logics and not again:

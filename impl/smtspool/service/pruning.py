@@ -51,7 +51,7 @@ def prune(
             return Pruned(what, *store.drop_attempts(before, dry_run=dry_run))
     parent, name = (campaign.out, "results") if what is What.RESULTS else (campaign.spool, what.value)
     with Directory.open(parent) as above, above.child(name) as folder:
-        old = dict(_old(folder, before, what))
+        old = dict(_old(folder, before))
         gone = sorted(old)
         if archive and not dry_run and what is not What.RESULTS:
             gone = []
@@ -64,7 +64,7 @@ def prune(
         return Pruned(what, len(gone), sum(old[one] for one in gone))
 
 
-def _old(folder: Directory, before: float, what: What) -> Iterator[tuple[str, int]]:
+def _old(folder: Directory, before: float) -> Iterator[tuple[str, int]]:
     """Names and sizes on disk. A rename into the folder sets the time that is compared."""
     for name in folder.names():
         with suppress(FileNotFoundError):

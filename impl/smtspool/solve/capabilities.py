@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
-from collections.abc import Callable, Container
+from collections.abc import Container
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache
@@ -56,13 +55,7 @@ class Capabilities:
         return logic in self.logics
 
 
-def probe(
-    server: ForkServer,
-    deadline: float,
-    *,
-    logics: Container[str] = PROBED,
-    clock: Callable[[], float] = time.monotonic,
-) -> Capabilities:
+def probe(server: ForkServer, deadline: float, *, logics: Container[str] = PROBED) -> Capabilities:
     """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics.
 
     Of the logics besides ``QF_BV`` only those in ``logics`` are tried. The helper is replaced when it fails:
