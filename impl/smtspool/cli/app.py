@@ -45,9 +45,9 @@ COMMANDS = {
 }
 
 EXIT_CODES = """Exit codes: 0 done, every query answered; 2 bad input or misuse; 3 some query is unknown
-or an error, or locks are clean but not verified; 5 fsck, health, trace check or an export found something;
-65 masters refuse to trust a directory; 70 a defect of smtspool, or masters shut down; 74 the machine failed
-us; 128+N signal N."""
+or an error, or locks are clean but not verified; 5 fsck, health, profile, backup, salvage, trace check or an
+export found something wrong; 65 masters refuse to trust a directory; 70 a defect of smtspool, or masters shut
+down; 74 the machine failed us; 128+N signal N."""
 
 
 class Exit(IntEnum):
