@@ -3,7 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,27 @@ def test_create_makes_every_missing_component(tmp_path: Path) -> None:
 def test_a_missing_component_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no such directory; create it first.*/a'"):
         Directory.open(tmp_path / "a" / "b")
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda here: here.open_file("none", os.O_RDONLY),
+        lambda here: here.unlink("none"),
+        lambda here: here.replace("none", here, "other"),
+        lambda here: here.child("none"),
+    ],
+    ids=["open_file", "unlink", "replace", "child"],
+)
+def test_an_error_has_the_whole_path(here: Directory, fails: Callable[[Directory], object]) -> None:
+    with pytest.raises(FileNotFoundError) as told:
+        fails(here)
+    assert told.value.filename == f"{here.path}/none"
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_its_path() -> None:
+    with pytest.raises(OSError, match="'/proc/none'"):
+        Directory.open("/proc/none/below", create=True)
 
 
 @pytest.mark.parametrize("position", ["first", "middle", "last"])

@@ -83,7 +83,7 @@ class Directory:
 
     def child(self, name: str, *, create: bool = False) -> Directory:
         """Open the directory ``name`` in here; the same rules as :meth:`open`."""
-        path = f"{self.path.rstrip('/')}/{name}"
+        path = self._path(name)
         return Directory(_open_child(self.fd, name, _LIST, create, path), path)
 
     def names(self) -> list[str]:
@@ -104,7 +104,11 @@ class Directory:
 
     def open_file(self, name: str, flags: int, mode: int = 0o666) -> int:
         """A descriptor of the file ``name``: never through a link, never inherited, never waited for."""
-        return os.open(name, flags | _FILE, mode, dir_fd=self.fd)
+        try:
+            return os.open(name, flags | _FILE, mode, dir_fd=self.fd)
+        except OSError as error:
+            self._place(error, name)
+            raise
 
     def rename(self, name: str, to: Directory, new_name: str) -> None:
         """Move ``name`` to ``to/new_name`` as it is: links stay links, FIFOs FIFOs, directories move whole.
@@ -136,11 +140,27 @@ class Directory:
 
     def replace(self, name: str, to: Directory, new_name: str) -> None:
         """Move ``name`` to ``to/new_name``, over whatever has that name. Durable after ``to.sync()``."""
-        os.rename(name, new_name, src_dir_fd=self.fd, dst_dir_fd=to.fd)
+        try:
+            os.rename(name, new_name, src_dir_fd=self.fd, dst_dir_fd=to.fd)
+        except OSError as error:
+            error.filename2 = to._path(new_name)
+            self._place(error, name)
+            raise
 
     def unlink(self, name: str) -> None:
         """Remove the file ``name``; ``FileNotFoundError`` if there is none."""
-        os.unlink(name, dir_fd=self.fd)
+        try:
+            os.unlink(name, dir_fd=self.fd)
+        except OSError as error:
+            self._place(error, name)
+            raise
+
+    def _path(self, name: str) -> str:
+        return f"{self.path.rstrip('/')}/{name}"
+
+    def _place(self, error: OSError, name: str) -> None:
+        """Let the error name a path that somebody can look at, instead of a name in here."""
+        error.filename = self._path(name)
 
     def name_max(self) -> int:
         """The longest name, in bytes, that the file system takes here."""
@@ -189,7 +209,7 @@ def _open_child(fd: int, name: str, flags: int, create: bool, path: str) -> int:
     except FileNotFoundError:
         if not create:
             raise FileNotFoundError(errno.ENOENT, "no such directory; create it first", path) from None
-        _make(fd, name)
+        _make(fd, name, path)
         return _open_child(fd, name, flags, False, path)
     except OSError as error:
         # Linux says ENOTDIR for a link opened with O_DIRECTORY, others say ELOOP or EMLINK.
@@ -198,11 +218,13 @@ def _open_child(fd: int, name: str, flags: int, create: bool, path: str) -> int:
         raise NotADirectoryError(errno.ENOTDIR, _explain(fd, name), path) from None
 
 
-def _make(fd: int, name: str) -> None:
+def _make(fd: int, name: str, path: str) -> None:
     try:
         os.mkdir(name, dir_fd=fd)
     except FileExistsError:
         return  # somebody else made it in this moment; what it is, the next open decides
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
     parent = os.open(".", _LIST, dir_fd=fd)  # an O_PATH descriptor cannot be synced itself
     try:
         os.fsync(parent)
