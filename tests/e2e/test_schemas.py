@@ -30,7 +30,9 @@ KINDS: dict[str, type | tuple[type, ...]] = {
 def members(section: str) -> dict[str, str]:
     """Member to type, of a section and of those it takes over."""
     text = SECTIONS[section]
-    found = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text, re.MULTILINE))
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", text, re.MULTILINE)
+    found = dict(rows)
+    assert len(found) == len(rows), f"{section}: a member is described twice"
     for other in re.findall(r"members of\s+an? \[[\w-]+\]\(#([\w-]+)\)", text):
         found |= members(other)
     return found
