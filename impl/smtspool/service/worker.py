@@ -131,7 +131,7 @@ class Worker:
         again after the next answer.
         """
         refused = [lease for lease in self._unanswered if lease.number in self._refused]
-        if len(refused) < len(self._unanswered):
+        if 0 < len(refused) < len(self._unanswered):
             self.store.release(refused)
             for lease in refused:
                 self._end(lease)
