@@ -68,9 +68,9 @@ class SmtspoolError(Exception):
 class AdmissionError(SmtspoolError):
     """Bad input. ``reason`` is its code, ``message`` the sentence for people, ``str()`` that with the place.
 
-    ``at`` is the token of the input at which it was noticed, the very object that the reader handed out, so
-    that who read the text can say where the token stands: in ``place``. Both are None where no single place
-    is to blame.
+    ``at`` is the token of the input at which the error was noticed, the very object that the reader handed
+    out. The caller that has the text finds where this token stands and sets ``place``. Both are None where no
+    single place is to blame.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Descriptors that end with this process, whatever children it has forked.
 
-A lock belongs to an open file, the end of a pipe comes when nobody has it open, and a fork makes the child
-one more who has. So a child that outlives its parent would keep the parent's locks and the parent's helpers.
-In each child that Python forks, what is kept here becomes ``/dev/null``: the numbers stay taken, so that
-whoever closes them there closes nothing else.
+A forked child shares the open files of its parent. A lock belongs to an open file, and a pipe ends when its
+last open end is closed, so a child that outlives its parent would keep the parent's locks and helpers. In
+each child that Python forks, the descriptors that are kept here become ``/dev/null``. Their numbers stay
+taken, so that code of the child which closes them closes no other file.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from contextlib import contextmanager
 __all__ = ["give_up", "held_off", "keep"]
 
 _kept: set[int] = set()
-_forking = threading.RLock()  # held by who forks, and by who has opened and not yet kept
+_forking = threading.RLock()  # held during a fork, and from opening a descriptor to keeping it
 
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """No fork happens in this block: for opening what is to be kept. Nothing that waits belongs in it."""
+    """No fork happens in this block, which opens descriptors and keeps them. It must not wait."""
     with _forking:
         yield
 
@@ -32,7 +32,7 @@ def keep(descriptor: int) -> None:
 
 
 def give_up(descriptor: int) -> None:
-    """It is about to be closed; one that is not kept is no matter."""
+    """Forget a descriptor that is about to be closed; one that is not kept is ignored."""
     _kept.discard(descriptor)
 
 

@@ -31,8 +31,8 @@ def wanted() -> Iterator[None]:
 def submit(pool: Executor, work: Callable[[], _T]) -> Future[_T]:
     """Have a thread of the pool do ``work``.
 
-    Raises :class:`InfrastructureError` if that thread is refused; then nobody does it, although the pool
-    keeps what was submitted in its queue.
+    Raises :class:`InfrastructureError` if that thread is refused; then the work is never done, although the
+    pool keeps it in its queue.
     """
     future = Future[_T]()
     try:
@@ -50,5 +50,5 @@ def _perform(future: Future[_T], work: Callable[[], _T]) -> None:
         return
     try:
         future.set_result(work())
-    except BaseException as error:  # noqa: BLE001 - whoever reads the future has it
+    except BaseException as error:  # noqa: BLE001 - the reader of the future gets it
         future.set_exception(error)

@@ -1,7 +1,7 @@
 """Many small files in one compressed archive, and back.
 
 An archive is durable under its name before the first of its files is removed, so a kill in between leaves
-files that are in both places, and the next archive has them once more: nothing that reads them minds.
+files that are in both places, and the next archive has them once more, which does no harm to a reader.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ARCHIVE", "archived", "pack"]
 
 ARCHIVE = "archive"  # folder of the spool
 _SUFFIX = ".tar.xz"
-# What goes into one archive: who reads it later unpacks it from its beginning.
+# At most so much goes into one archive, because reading any file of it unpacks all before that file.
 MOST_FILES = 10_000
 MOST_BYTES = 256 << 20
 _PRESET: Final = 3  # of xz: smaller ones cost three times the time and save a twentieth

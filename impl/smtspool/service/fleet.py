@@ -85,7 +85,7 @@ class Fleet:
     def __enter__(self) -> Self:
         limits = HelperLimits(
             memory=self._settings.helper_memory_mib * MIB,
-            spare=self._first is None,  # who starts no engine ahead of need forks no helper ahead of it
+            spare=self._first is None,  # engines that start on demand have no spare helper either
         )
         specs = [parse_engine(text) for text in self._settings.engines]
         members = {spec.name: Member(spec, limits, logics=self._logics, clock=self.clock) for spec in specs}

@@ -1,4 +1,4 @@
-"""Watching the journal of the store: a reader that does not end makes it grow, and nobody else says so."""
+"""Watching the journal of the store, which grows while a reader does not end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Log lines on stderr, for people or as JSON lines for machines; texts that a terminal can be shown.
 
-Who logs never waits for who reads: lines go through a bounded queue to a thread that may wait for ever. While
-the queue is full they are dropped and counted, and the count is told as soon as somebody reads again.
+A thread that logs never waits for the reader of stderr. Lines go through a bounded queue to a thread of their
+own, which may wait for ever. While the queue is full, lines are dropped and counted; the count is logged as
+soon as stderr is read again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SUBJECTS = ("query", "attempts")
 STDERR = 2
 # Lines that wait for a slow reader.
 LINES_HELD = 4096
-# A process that ends waits so long for a reader of its last lines who does not read.
+# A process that ends waits so long for its last lines to be read.
 PATIENCE_SECONDS = 0.5
 
 
@@ -80,7 +81,7 @@ class StderrLog(logging.Handler):
 
     @property
     def dropped(self) -> int:
-        """How many lines nobody will ever see."""
+        """How many lines were dropped."""
         with self._changed:
             return self._dropped
 
@@ -117,8 +118,8 @@ class StderrLog(logging.Handler):
             return self._lines.popleft() if self._lines else None
 
     def flush(self) -> None:
-        """Wait until all is written, or nothing has been for PATIENCE_SECONDS: somebody who does not read
-        keeps no process from ending."""
+        """Wait until all is written, or until nothing was read for PATIENCE_SECONDS, so that the process can
+        end although nobody reads."""
         with self._changed:
             while not self._idle:
                 if not self._changed.wait(PATIENCE_SECONDS):
@@ -145,7 +146,7 @@ def _write(line: bytes) -> bool:
     poller.register(STDERR, select.POLLOUT)
     try:
         while line:
-            poller.poll()  # it may be non-blocking, which is a property of whoever else has it open
+            poller.poll()  # it may be non-blocking, because another process that shares it has made it so
             with suppress(BlockingIOError):
                 line = line[os.write(STDERR, line) :]
     except OSError:
@@ -173,7 +174,7 @@ def dropped_lines() -> int:
 
 
 def flush_log() -> None:
-    """For who ends the process without the interpreter: see :meth:`StderrLog.flush`."""
+    """For code that ends the process without the interpreter: see :meth:`StderrLog.flush`."""
     for handler in LOGGER.handlers:
         handler.flush()
 

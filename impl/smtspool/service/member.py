@@ -95,7 +95,7 @@ class Member:
         return self.start().spawn(deadline)
 
     def close(self) -> None:
-        """End the engine's process and all helpers, whoever waits for them."""
+        """End the engine's process and all helpers, also while other threads wait for them."""
         with self._state:
             self._closed = True
             server = self._server

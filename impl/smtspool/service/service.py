@@ -58,7 +58,7 @@ log = logging.getLogger("smtspool")
 JOIN_SECONDS = 0.2
 # The keeper has nothing to do but to wait for the end.
 KEEP_SECONDS = 3600.0
-# A start waits no longer for a locked store before it says so; nobody obeys signals before its first attempt.
+# The first attempt to start waits no longer for a locked store, because signals are obeyed only after it.
 START_BUSY_SECONDS = 5.0
 
 
@@ -326,7 +326,7 @@ class Service:
             self._hurry_all()
             self._join()
             self._workers, self._others, self._publication = [], [], []
-            if not self.desk.draining.is_set():  # nobody else has asked for the end
+            if not self.desk.draining.is_set():  # else the end was asked for meanwhile
                 self._halt.clear()
             raise
 

@@ -24,7 +24,7 @@ def collected_signals() -> Iterator[list[int]]:
     """Collect the signals that end a service in a list. The handler takes no lock: it may interrupt anything.
 
     A terminal that closes may send SIGHUP twice, by its shell and by the kernel: it is never a second signal.
-    Who was started with it ignored, by ``nohup``, keeps ignoring it.
+    A process that was started with SIGHUP ignored, as by ``nohup``, keeps ignoring it.
     """
     received: list[int] = []
 

@@ -227,7 +227,7 @@ def _around(
     services = []
     for one in present(campaign.store):
         plate = one.plate if one.plate and one.plate.get("schema") == SERVICE_SCHEMA else None
-        if plate or one.alive is not False:  # else a file that nobody will ever hold
+        if plate or one.alive is not False:  # else a lock file without an owner, which nobody will lock again
             services.append({**(plate or {}), "token": one.token, "alive": one.alive})
     return Snapshot(
         str(campaign.root),
@@ -242,14 +242,14 @@ def _around(
 
 
 def _disk_free(campaign: Campaign) -> dict[str, int]:
-    """Bytes that who is not root may still write; of several folders on one file system the first."""
+    """Bytes that a user other than root may write; of folders on one file system the first is told."""
     found: dict[str, int] = {}
     seen: set[int] = set()
     for name, path in (("store", campaign.store), ("spool", campaign.spool), ("out", campaign.out)):
         try:
             device, disk = path.stat().st_dev, os.statvfs(path)
         except OSError:
-            continue  # whoever writes there says what is wrong
+            continue  # the loop that writes there reports what is wrong
         if device not in seen:
             seen.add(device)
             found[name] = disk.f_bavail * disk.f_frsize if disk.f_favail or not disk.f_files else 0

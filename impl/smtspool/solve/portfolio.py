@@ -194,7 +194,7 @@ class Portfolio:
         )
 
     def _plan(self, query: Query, able: Sequence[str], *, hard: bool) -> Plan:
-        """The policy's; one that learns lets who has most of the path on its stack go first.
+        """The policy's plan; if the policy learns, the engine with most of the path on its stack goes first.
 
         An engine that has to be started is asked later, by what that takes, as is one behind it.
         """

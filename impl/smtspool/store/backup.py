@@ -18,7 +18,7 @@ __all__ = ["back_up_store"]
 def back_up_store(directory: Path, target: Path) -> None:
     """Copy the store in ``directory``, as it is at one moment, into the folder ``target``, which has none.
 
-    Whoever held a lease does not in the copy: its queries are pending there. Raises InfrastructureError.
+    No lease is held in the copy: queries that were leased are pending there. Raises InfrastructureError.
     """
     (target / OWNERS_NAME).mkdir(parents=True)
     path = directory / INDEX_NAME

@@ -87,9 +87,9 @@ class Database:
     ) -> None:
         """Open the index in ``directory``, creating or migrating it as needed.
 
-        Who ``writes`` not needs no right to, leaves no trace, and is refused an older version. Raises
-        ConfigError for a file of a newer version or of another program, and InfrastructureError when the
-        machine refuses.
+        Without ``writes`` no right to write is needed, no trace is left, and an older version is refused.
+        Raises ConfigError for a file of a newer version or of another program, and InfrastructureError when
+        the machine refuses.
         """
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise ConfigError(f"SQLite {sqlite3.sqlite_version} is too old: the store needs 3.37 or newer")
@@ -181,7 +181,7 @@ class Database:
                 self._check_unused()
 
     def _follow(self) -> None:
-        """Read the file that is there, with its journal if somebody began to use it."""
+        """Read the file that is there, with its journal if a process has begun to use it."""
         if self._unused is None:
             self._check_file()
         elif self._unused != unused(self.path):
@@ -189,7 +189,7 @@ class Database:
             self._connect()
 
     def _check_unused(self) -> None:
-        """What was read without locks was one view only if nobody wrote into it."""
+        """What was read without locks was one view only if no process wrote meanwhile."""
         if self._unused is None:
             return
         status = self.path.stat()
@@ -275,9 +275,9 @@ def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) 
 
 
 def _check_left(connection: sqlite3.Connection, path: Path) -> None:
-    """Who is registered in an older database is of an older version, and would go on writing as that does.
+    """A service that is registered in an older database is of an older version and writes as that does.
 
-    Raises InfrastructureError while one of them lives: a service that starts waits for it.
+    Raises InfrastructureError while one of them lives: a service that starts waits for its end.
     """
     living = {one.token for one in present(path.parent) if one.alive is not False}
     for pid, host, token in connection.execute("SELECT pid, host, token FROM owners"):

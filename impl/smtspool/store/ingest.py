@@ -176,7 +176,7 @@ class _Batch:
             due_again(self.db, self.now, number, submitted=recorded)
 
     def _record(self, number: int, query: Query, file: QueryFile, position: int) -> bool:
-        """False if this very file was admitted before, by somebody who did not live to move it."""
+        """False if this very file was admitted before, by a service that died before it moved the file."""
         row = self._submission(number, query, file, position)
         if not self.db.connection.execute(INSERT_SUBMISSION, row).rowcount:
             return False

@@ -1,4 +1,4 @@
-"""The journal of the database (``-wal``): how long it is, whether it is written back, and who is in the way.
+"""The journal of the database (``-wal``): its length, writing it back, and the readers that prevent that.
 
 What is committed goes into the journal first; when that is long it is written back into the file and begun
 again. A reader holds the place up to which it reads: until it ends, what comes later stays in the journal,

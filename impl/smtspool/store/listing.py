@@ -1,4 +1,4 @@
-"""What was asked and what came of it, listed for whoever submitted it.
+"""Queries and their answers, listed for the people who submitted them.
 
 Listing reads every row of the table it goes through, in short transactions; nothing of the service does it.
 """

@@ -6,8 +6,8 @@ and puts its leases back at once. Only processes under the same running kernel m
 and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
 its locks go with it.
 
-A lock file is there before its row and is removed after it, by whoever holds its lock and sees no row.
-Whenever anybody dies or is refused in between, no row is left without its file.
+A lock file is made before its row and removed after it, by a process that holds its lock and sees no row.
+So a process that dies or is refused in between leaves no row without a file.
 
 Order of locks: the lock file of an owner, then the database.
 """
@@ -37,7 +37,7 @@ log = logging.getLogger("smtspool")
 class Owner:
     """A registered, living owner; ``name`` is what ``claim`` wants. Close it to give up its leases.
 
-    With ``presence`` it goes by the lock file that this process has already, and leaves it to who made it.
+    With ``presence`` it uses the lock file that this process has already, and does not close it.
     """
 
     def __init__(self, db: Database, patience: Patience, presence: Presence | None = None) -> None:
@@ -70,7 +70,7 @@ class Owner:
             return
         self._closed = True
         try:
-            if os.getpid() == self._db.process:  # else the lock is the parent's, who lives
+            if os.getpid() == self._db.process:  # else the lock is that of the parent, which lives
                 with self._db.write() as now:
                     release_owner(self._db, now, self.name, self._patience)
                     _unregister(self._db, self.name)
@@ -116,7 +116,7 @@ def _sweep(db: Database, known: set[str]) -> None:
     for path in (db.directory / OWNERS_NAME).glob("*.lock"):
         if path.stem not in known:
             with _lock_of_dead(path) as dead:
-                # Who registered since and died has a row: the next reaper's business.
+                # A process that registered since and died has a row: the next reaper buries it.
                 if dead and not _registered(db, path.stem):
                     path.unlink(missing_ok=True)
 
@@ -136,7 +136,7 @@ def _bury(db: Database, name: str, patience: Patience) -> int:
 
 
 def bury_all(db: Database) -> None:
-    """In a copy of a store nobody lives: put every lease back, and give up no query for it."""
+    """Put every lease back in a copy of a store, where no owner lives, and give up no query for it."""
     with db.read() as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM owners")]
     for name in names:

@@ -2,7 +2,7 @@
 
 A service holds the kernel's lock on ``owners/<token>.lock`` for as long as it lives. The file is its *plate*:
 there stands what the service last said of itself, written in place into room that was taken when the file was
-made. So it can be written on a full disk, and read without the database by whoever may read the file. A look
+made. So it can be written on a full disk, and read without the database by all who may read the file. A look
 may meet a half-written plate; the checksum in its first line tells, and another look follows.
 """
 
@@ -26,7 +26,7 @@ from smtspool.errors import InfrastructureError, MisuseError
 __all__ = ["OWNERS_NAME", "Presence", "Seen", "boot_id", "host_name", "present", "try_lock"]
 
 OWNERS_NAME = "owners"
-# Room for what a service says; it is cut to fit by who says it.
+# Room for what a service says; the service cuts it to fit.
 PLATE_BYTES = 32 * 1024
 # Looks at a plate that is being written each time.
 LOOKS = 5
@@ -83,7 +83,7 @@ class Seen:
 
 
 def present(directory: Path) -> list[Seen]:
-    """The services of the store in ``directory``, dead ones too that nobody has buried. Changes nothing."""
+    """The services of the store in ``directory``, also dead ones that are not yet buried. Changes nothing."""
     found = [_look(path) for path in sorted((directory / OWNERS_NAME).glob("*.lock"))]
     return [one for one in found if one is not None]
 
@@ -104,7 +104,7 @@ def _look(path: Path) -> Seen | None:
 
 
 def _is_locked(descriptor: int) -> bool:
-    """Shared, so that those who look do not see each other. Who comes to register now takes another file."""
+    """By a shared lock, which other looks do not meet. A starting owner that meets it takes another file."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -135,8 +135,8 @@ def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
                 return token, path, descriptor
         except OSError as error:
             raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
-        # Somebody looked at the file before it was locked: a reaper, who takes it for a dead owner's and
-        # removes it, or who wants to know who lives. What is left of it is swept.
+        # Another process locked the file first: a reaper, which takes it for a dead owner's and removes it,
+        # or a look at who lives. A sweep removes what is left.
 
 
 def try_lock(descriptor: int, path: Path) -> bool:

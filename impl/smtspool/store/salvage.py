@@ -65,7 +65,7 @@ def salvage(directory: Path, db: Database) -> Salvaged:
         saved.damage = str(error)
         return saved
     with closing(connection):
-        # Whoever writes meanwhile is let be: every range is a view of its own.
+        # Every range is a view of its own, so that a service which writes meanwhile is not held up.
         connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
         highest = _highest(connection, "SELECT max(number) FROM queries", "SELECT max(query) FROM texts")
         # A damaged number may be any.

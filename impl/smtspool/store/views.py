@@ -1,12 +1,13 @@
-"""Connections for who only reads, whether or not they may write.
+"""Connections that only read, with or without the right to write.
 
 A reader of a database with a journal takes part in it: SQLite makes the journal and its index where they are
 missing and marks in the index how far it reads. Where none of that is allowed, or wanted:
 
-* somebody has the store open, or died with it open: journal and index lie there, and SQLite reads what it may
-  not write, with an index of its own in memory if nobody keeps the one on disk;
-* nobody has it open: there is no journal, the file is everything. Opened as *immutable* it stays without one,
-  but then SQLite takes no locks either, and only the file can tell whether all that was read was one state;
+* a process has the store open, or died with it open: journal and index are there, and SQLite reads what it
+  may not write, with an index of its own in memory if no process keeps the one on disk;
+* no process has it open: there is no journal, and the file is everything. Opened as *immutable* it stays
+  without one, but then SQLite takes no locks either, and only the file can tell whether all that was read was
+  one state;
 * a journal without its index, as in a copy that forgot a file, in a folder that may not be written: there is
   no way to read that where it lies, and an error says so.
 """
@@ -50,7 +51,7 @@ def connect_view(
         except sqlite3.Error as error:
             connection.close()
             if state is None and unused(path) is not None:
-                continue  # whoever had it open has closed it in between
+                continue  # the process that had it open has closed it in between
             if state is None and not index_of(path).exists() and not os.access(path.parent, os.W_OK):
                 raise InfrastructureError(
                     f"{path}: its journal has no index (-shm), and none can be made here: "
