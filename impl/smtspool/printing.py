@@ -71,7 +71,7 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
     if not answer.status.definite:
         _complain(f"{one.script}: {answer.reason}")
     for error in answer.errors if answer.status.definite else ():
-        _complain(f"{one.script}: {answer.status}, and an error to {error}")
+        _complain(f"{one.script}: {answer.status}, but an engine reports an error: {error}")
     if with_model and answer.model is not None:
         model(one.query, answer.model)
 

@@ -42,7 +42,9 @@ def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(pla
     leader = ODD_ENGINE.replace("odd=", "bitwuzla=")
     done = place.run("solve", "-e", leader, "-e", "z3", file)
     assert done.stdout == "unsat\n"
-    assert re.search(r"a\.smt2: unsat, and an error to bitwuzla: .*error strange", done.stderr)
+    assert re.search(
+        r"a\.smt2: unsat, but an engine reports an error: bitwuzla: .*error strange", done.stderr
+    )
 
 
 def test_the_model_follows_and_is_smt_lib(place: Place) -> None:

@@ -173,9 +173,9 @@ def test_a_locked_store_can_be_looked_at(campaign: Campaign, store: Store) -> No
         ({"services": (plate(7, written=NOW - 40),)},
          "pid 7 on db1 has given no sign for 40 s: stopped, or waiting for a disk", True),
         ({"services": ({"token": "x", "alive": None},)},
-         "lock files that cannot be read 1: services of other users may live", False),
+         "lock files that cannot be opened: 1; services of other users may live", False),
         ({"services": (plate(7, last_error={"at": NOW - 60, "loop": "admission", "message": "full"}),)},
-         "over, 1 min ago, admission: full", False),
+         "admission failed 1 min ago and works again: full", False),
         ({"services": (plate(7, failing=[
             {"loop": f"worker-{number}", "since": NOW - 200 + number, "failures": 3, "message": "disk full"}
             for number in (1, 2)]),)},

@@ -111,7 +111,7 @@ def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(
     assert result is not None
     assert result.answer.status is Status.UNSAT
     assert [attempt.status for attempt in result.answer.attempts] == [Status.ERROR, Status.UNSAT]
-    assert f"query {strange.id}: unsat, and an error to bitwuzla: " in caplog.text
+    assert f"query {strange.id}: unsat, but an engine reports an error: bitwuzla: " in caplog.text
 
 
 def test_equal_forms_are_solved_once_and_the_reused_model_is_verified(

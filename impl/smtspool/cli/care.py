@@ -15,7 +15,7 @@ from smtspool.service import What
 from .ages import seconds_of
 from .app import Dir, Exit, Json, app
 
-New = Annotated[Path, typer.Argument(metavar="NEW", help="A folder that is to be made.")]
+New = Annotated[Path, typer.Argument(metavar="NEW", help="The folder to make.")]
 
 
 @app.command(epilog="Example: smtspool salvage campaign rescued && smtspool serve rescued")

@@ -13,7 +13,7 @@ from smtspool.store import Seen, present
 from .app import Dir, Exit, app
 
 
-@app.command(epilog="Example: smtspool health campaign || page somebody")
+@app.command(epilog="Example: smtspool health campaign --within 60 || systemctl status")
 def health(
     directory: Dir,
     within: Annotated[

@@ -37,7 +37,7 @@ def back_up(campaign: Campaign, root: Path) -> Backup:
     ``smtspool.toml.backup``.
     """
     if root.exists():
-        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+        raise MisuseError(f"{root} exists already: name a folder that does not")
     root.mkdir(parents=True)
     settings, _ = load(campaign.root)
     before = ("incoming", "telemetry")

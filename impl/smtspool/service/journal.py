@@ -59,8 +59,8 @@ class JournalWatch:
             self._warn_at = 2 * length
             readers = ", ".join(map(str, store.journal_readers())) or "unknown"
             log.warning(
-                "the journal of the store has %s and cannot be written back: somebody reads without an "
-                "end (process %s); end it, or the disk fills",
+                "the journal of the store has grown to %s, because a reader that does not end keeps it from "
+                "being written back (process %s); end that process, or the disk fills",
                 size(length),
                 readers,
             )

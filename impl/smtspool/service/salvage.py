@@ -37,7 +37,7 @@ def rescue(damaged: Campaign, root: Path) -> Rescue:
     already, or if its settings lead to the store that is damaged.
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+        raise MisuseError(f"{root} exists already: name a folder that does not")
     settings, _ = load(damaged.root)
     with Directory.open(root.absolute(), create=True) as folder:
         if not settings.store and (damaged.root / FILE_NAME).is_file():

@@ -135,7 +135,7 @@ class Snapshot:
         unknown = sum(one["alive"] is None for one in self.services)
         if unknown:
             found.append(
-                Trouble(f"lock files that cannot be read {unknown}: services of other users may live")
+                Trouble(f"lock files that cannot be opened: {unknown}; services of other users may live")
             )
         return found
 
@@ -182,8 +182,9 @@ class Snapshot:
                 )
             last = one.get("last_error")
             if one["alive"] and last and not one["failing"] and self.taken - last["at"] < LAST_ERROR_SECONDS:
-                what = f"{duration(self.taken - last['at'])} ago, {last['loop']}: {last['message']}"
-                found.append(Trouble(f"over, {what}", since=last["at"]))
+                ago = duration(self.taken - last["at"])
+                what = f"{last['loop']} failed {ago} ago and works again: {last['message']}"
+                found.append(Trouble(what, since=last["at"]))
         return found
 
 

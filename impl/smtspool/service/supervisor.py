@@ -69,7 +69,11 @@ class Supervisor:
         except BlockingIOError:
             return False
         except OSError as error:
-            log.warning("the service manager is told nothing more: %s: %s", self._address, error)
+            log.warning(
+                "the service manager at %s cannot be told, and nothing more is sent to it: %s",
+                self._address,
+                error,
+            )
             self._address = ""
         return True
 

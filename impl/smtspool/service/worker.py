@@ -149,7 +149,9 @@ class Worker:
             if answer is None:
                 continue
             for error in answer.errors:
-                log.warning("query %s: %s, and an error to %s", lease.query.id, answer.status, error)
+                log.warning(
+                    "query %s: %s, but an engine reports an error: %s", lease.query.id, answer.status, error
+                )
             self._unanswered.popleft()
             self._answered.append((lease, answer))
             self._refused.clear()
