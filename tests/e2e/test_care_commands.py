@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from pathlib import Path
@@ -79,6 +80,29 @@ def test_archived_files_are_read_by_anybody_and_by_salvage(served: Place) -> Non
     assert {path.name: path.read_bytes() for path in incoming.iterdir()} == accepted
 
 
+def test_salvage_passes_over_a_damaged_archive_and_names_that_no_spool_has(served: Place) -> None:
+    served.run("prune", served.root, "accepted", "--archive", "--older-than", "0s")
+    folder = served.root / "spool" / "archive"
+    (packed,) = folder.iterdir()
+    packed.write_bytes(packed.read_bytes()[:100])
+    with tarfile.open(folder / "accepted-0.tar.xz", "w:xz") as hostile:
+        for name in ("../../escaped.smt2", ".hidden.smt2", "good\n.smt2", f"{'x' * 300}.smt2"):
+            entry = tarfile.TarInfo(name)
+            data = equation(77).encode()
+            entry.size = len(data)
+            hostile.addfile(entry, io.BytesIO(data))
+    served.run("submit", served.root, served.file("late.smt2", equation(78)))
+    index = served.root / "store" / "index.sqlite3"
+    index.write_bytes(b"\0" * index.stat().st_size)
+    (told,) = served.documents("salvage", served.root, "rescued", "--json", code=5)
+    assert told["resubmitted"] == 2
+    assert served.root.parent.joinpath("rescued", "spool", "incoming", "late.smt2").exists()
+    assert [packed.name in one for one in told["unread"]] == [False, False, False, True]
+    shown = served.run("salvage", served.root, "again", code=5).stdout
+    assert shown.count("cannot be read: ") == 4
+    assert "no name of a file in a spool" in shown
+
+
 def test_killed_before_the_files_are_removed_an_archive_loses_nothing(
     served: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +120,7 @@ def test_killed_before_the_files_are_removed_an_archive_loses_nothing(
     assert prune(campaign, What.ACCEPTED, 4e9, archive=True).number == 20
     assert served.in_spool("accepted") == set()
     with archive.Directory.open(campaign.spool / "archive") as archives:
-        assert {name for name, _ in archive.archived(archives, "accepted")} == accepted
+        assert {name for name, _ in archive.archived(archives, "accepted", [])} == accepted
 
 
 def test_a_sidecar_whose_file_was_removed_before_a_kill_is_removed_too(served: Place) -> None:

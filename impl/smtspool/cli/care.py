@@ -37,6 +37,7 @@ def salvage(directory: Dir, new: New, as_json: Json = False) -> None:
                 "lost": rescue.lost,
                 "unreadable": saved.unreadable,
                 "damage": saved.damage,
+                "unread": rescue.unread,
             }
         )
     else:
@@ -48,8 +49,10 @@ def salvage(directory: Dir, new: New, as_json: Json = False) -> None:
             print(
                 f"not known: {saved.unreadable} rows that cannot be read; accepted files may have held them"
             )
+        for file in rescue.unread:
+            print(f"cannot be read: {service.plain(file)}")
         print(f"lost: {len(rescue.lost)} queries", *rescue.lost, sep="\n  ")
-    if rescue.lost or saved.unreadable or saved.damage is not None:
+    if rescue.lost or rescue.unread or saved.unreadable or saved.damage is not None:
         raise typer.Exit(Exit.FINDINGS)
 
 

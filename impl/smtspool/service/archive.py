@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from smtspool.errors import AdmissionError, InfrastructureError
+from smtspool.errors import AdmissionError
 from smtspool.files import Directory, Unstable, read_stable, temporary_name
 from smtspool.query import Limits
 
@@ -69,20 +69,20 @@ def _add(archive: tarfile.TarFile, folder: Directory, name: str) -> int:
     return len(data)
 
 
-def archived(archives: Directory, label: str) -> Iterator[tuple[str, bytes]]:
+def archived(archives: Directory, label: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """Name and content of every file in the archives with this label, the oldest archive first.
 
-    Raises InfrastructureError for an archive that is damaged; what comes before the damage has been yielded.
+    Of an archive that is damaged come the files before the damage, and ``unread`` gets what is wrong with it.
     """
     for archive_name in sorted(archives.names()):
         if not (archive_name.startswith(f"{label}-") and archive_name.endswith(_SUFFIX)):
             continue
-        descriptor = archives.open_file(archive_name, os.O_RDONLY)
         try:
+            descriptor = archives.open_file(archive_name, os.O_RDONLY)
             with os.fdopen(descriptor, "rb") as file, tarfile.open(fileobj=file, mode="r|xz") as archive:
                 for entry in archive:
                     content = archive.extractfile(entry) if entry.isreg() else None
                     if content is not None and entry.size <= Limits().file:
                         yield entry.name, content.read()
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise InfrastructureError(f"{archives.path}/{archive_name}: {error}") from error
+            unread.append(f"{archives.path}/{archive_name}: {error}")

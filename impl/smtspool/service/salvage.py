@@ -10,7 +10,7 @@ from pathlib import Path
 from smtspool.errors import AdmissionError, MisuseError
 from smtspool.files import Directory, Unstable, read_stable, write_durable
 from smtspool.query import Limits, parse_file
-from smtspool.spool import Spool, is_published
+from smtspool.spool import Spool, is_published, may_submit
 from smtspool.store import Salvaged, Store
 
 from .archive import ARCHIVE, archived
@@ -27,6 +27,7 @@ class Rescue:
     saved: Salvaged
     resubmitted: int  # files
     lost: tuple[str, ...]  # ids of queries that are neither saved nor in a file
+    unread: tuple[str, ...]  # files and archives of which something cannot be read, and why
 
 
 def rescue(damaged: Campaign, root: Path) -> Rescue:
@@ -48,13 +49,14 @@ def rescue(damaged: Campaign, root: Path) -> Rescue:
     with Store.open(campaign.store) as store, Spool.open(campaign.spool) as spool:
         saved = store.salvage(damaged.store)
         lost = set(saved.lost)
-        names = spool.submit_many(_rest(damaged, store, lost))
-    return Rescue(saved, len(names), tuple(sorted(lost)))
+        unread: list[str] = []
+        names = spool.submit_many(_rest(damaged, store, lost, unread))
+    return Rescue(saved, len(names), tuple(sorted(lost)), tuple(unread))
 
 
-def _rest(damaged: Campaign, store: Store, lost: set[str]) -> Iterator[tuple[str, bytes]]:
+def _rest(damaged: Campaign, store: Store, lost: set[str], unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """The files that have to be admitted again, with their contents; their queries are lost no more."""
-    for admitted, name, data in _files(damaged):
+    for admitted, name, data in _files(damaged, unread):
         with suppress(AdmissionError):  # it was never admitted
             ids = {query.id for query in parse_file(name, data, Limits())}
             if not admitted or any(store.query(one) is None for one in ids):
@@ -62,12 +64,20 @@ def _rest(damaged: Campaign, store: Store, lost: set[str]) -> Iterator[tuple[str
                 yield name, data
 
 
-def _files(damaged: Campaign) -> Iterator[tuple[bool, str, bytes]]:
+def _files(damaged: Campaign, unread: list[str]) -> Iterator[tuple[bool, str, bytes]]:
     """All that producers sent: whether it was admitted, its name, its content."""
     with suppress(FileNotFoundError), Directory.open(damaged.spool / ARCHIVE) as archives:
-        yield from ((True, name, data) for name, data in archived(archives, "accepted"))
+        for name, data in archived(archives, "accepted", unread):
+            if may_submit(name, archives.name_max()):
+                yield True, name, data
+            else:  # whoever made that archive
+                unread.append(f"{archives.path}: {name!r} is no name of a file in a spool")
     for folder in ("accepted", "incoming"):
         with suppress(FileNotFoundError), Directory.open(damaged.spool / folder) as files:
             for name in sorted(filter(is_published, files.names())):
-                with suppress(Unstable, AdmissionError):
-                    yield folder == "accepted", name, read_stable(files, name, Limits().file)[0]
+                try:
+                    data, _ = read_stable(files, name, Limits().file)
+                except (Unstable, AdmissionError, OSError) as error:
+                    unread.append(f"{files.path}/{name}: {error}")
+                    continue
+                yield folder == "accepted", name, data

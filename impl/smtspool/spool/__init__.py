@@ -5,7 +5,7 @@ and moves; producers only publish. What a store is stays with the caller: :meth:
 Whoever reads other files from a spool uses the same names and the same :class:`Quarantine`.
 """
 
-from smtspool.spool.names import is_published
+from smtspool.spool.names import is_published, may_submit
 from smtspool.spool.quarantine import Quarantine, Refusals, Rejection
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.spool import Spool
@@ -20,4 +20,5 @@ __all__ = [
     "ScanReport",
     "Spool",
     "is_published",
+    "may_submit",
 ]
