@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from smtspool.service import Campaign, What, archive, prune
+from smtspool.files import Directory, write_durable
+from smtspool.service import Campaign, What, archive, prune, pruning
 from smtspool.store import Store
 from tests.e2e.campaign import Place
 from tests.service.support import equation, query, until
@@ -121,6 +124,30 @@ def test_killed_before_the_files_are_removed_an_archive_loses_nothing(
     assert served.in_spool("accepted") == set()
     with archive.Directory.open(campaign.spool / "archive") as archives:
         assert {name for name, _ in archive.archived(archives, "accepted", [])} == accepted
+
+
+def test_a_result_that_is_published_again_while_others_are_removed_stays(
+    served: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign, old = Campaign.open(served.root), pruning._old
+    again = min((served.root / "out" / "results").iterdir())
+
+    def published(folder: Directory, before: float) -> Iterator[tuple[str, os.stat_result]]:
+        found = list(old(folder, before))
+        write_durable(folder, again.name, b"{}")
+        return iter(found)
+
+    monkeypatch.setattr(pruning, "_old", published)
+    assert prune(campaign, What.RESULTS, 4e9).number == 19
+    assert again.read_bytes() == b"{}"
+
+
+def test_what_was_deleted_already_is_nothing_to_prune(served: Place) -> None:
+    shutil.rmtree(served.root / "out")
+    for name in ("accepted", "rejected"):
+        shutil.rmtree(served.root / "spool" / name)
+    told = served.run("prune", served.root, "accepted", "rejected", "results", "--older-than", "0s").stdout
+    assert told.count(": 0 files") == 3
 
 
 def test_a_sidecar_whose_file_was_removed_before_a_kill_is_removed_too(served: Place) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,32 +51,41 @@ def prune(
         with (Store.view if dry_run else Store.open)(campaign.store) as store:
             return Pruned(what, *store.drop_attempts(before, dry_run=dry_run))
     parent, name = (campaign.out, "results") if what is What.RESULTS else (campaign.spool, what.value)
-    with Directory.open(parent) as above, above.child(name) as folder:
-        old = dict(_old(folder, before))
-        gone = sorted(old)
-        if archive and not dry_run and what is not What.RESULTS:
-            gone = []
-            with above.child(ARCHIVE, create=True) as archives:
-                for packed in pack(folder, sorted(old), archives, what):
-                    _remove(folder, packed)
-                    gone += packed
-        elif not dry_run:
-            _remove(folder, gone)
-        return Pruned(what, len(gone), sum(old[one] for one in gone))
+    try:
+        with Directory.open(parent) as above, above.child(name) as folder:
+            old = dict(_old(folder, before))
+            gone = sorted(old)
+            if archive and not dry_run and what is not What.RESULTS:
+                gone = []
+                with above.child(ARCHIVE, create=True) as archives:
+                    for packed in pack(folder, sorted(old), archives, what):
+                        gone += _remove(folder, packed, old)
+            elif not dry_run:
+                gone = _remove(folder, gone, old)
+    except FileNotFoundError:  # somebody removed the whole folder, as is allowed
+        return Pruned(what, 0, 0)
+    return Pruned(what, len(gone), sum(old[one].st_blocks * 512 for one in gone))
 
 
-def _old(folder: Directory, before: float) -> Iterator[tuple[str, int]]:
-    """Names and sizes on disk. A rename into the folder sets the time that is compared."""
+def _old(folder: Directory, before: float) -> Iterator[tuple[str, os.stat_result]]:
+    """Names and what is known of the files. A rename into the folder sets the time that is compared."""
     for name in folder.names():
         with suppress(FileNotFoundError):
             status = folder.stat(name)
             if is_published(name) and stat.S_ISREG(status.st_mode) and status.st_ctime < before:
-                yield name, status.st_blocks * 512
+                yield name, status
 
 
-def _remove(folder: Directory, names: list[str]) -> None:
-    """A bad file goes before its sidecar: what is refused is explained as long as it is there."""
+def _remove(folder: Directory, names: list[str], old: Mapping[str, os.stat_result]) -> list[str]:
+    """Remove those that are still the same, for a result may have been published again; returns which.
+
+    A bad file goes before its sidecar: what is refused is explained as long as it is there.
+    """
+    removed = []
     for name in sorted(names, key=lambda one: one.endswith(_SIDECAR)):
         with suppress(FileNotFoundError):
-            folder.unlink(name)
+            if os.path.samestat(folder.stat(name), old[name]):
+                folder.unlink(name)
+                removed.append(name)
     folder.sync()
+    return removed
