@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from smtspool.errors import MisuseError
 from smtspool.store import Presence, Seen, Store, present
 from smtspool.store.presence import PLATE_BYTES
+from tests.disks import fill, mounted
 from tests.store.support import in_child
 
 
@@ -26,20 +26,9 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def full_disk(folder: Path) -> Iterator[Path]:
     """A file system with room for one plate."""
-    if os.geteuid() != 0:
-        pytest.skip("mounting a small file system needs root")
-    disk = folder / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "small", disk], check=True)
-    (disk / "owners").mkdir()
-    yield disk
-    subprocess.run(["umount", "-l", disk], check=True)
-
-
-def fill(disk: Path) -> None:
-    with (disk / "filler").open("ab", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-        while True:
-            file.write(bytes(4096))
+    with mounted(folder / "disk", "64k") as disk:
+        (disk / "owners").mkdir()
+        yield disk
 
 
 def test_what_a_living_process_says_is_read_until_it_is_gone(folder: Path) -> None:
