@@ -95,15 +95,22 @@ def test_unusable_knowledge_is_said_and_forgotten(
     assert list(answers(campaign).values()) == ["sat"]
 
 
-def test_a_thread_that_is_refused_at_the_start_is_asked_for_again(
+def test_a_thread_that_is_refused_at_the_start_is_asked_for_again_after_a_while(
     campaign: Campaign, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    start, refusals = Loop.start, iter([True, True])
+    start, hurry, refusals = Loop.start, Loop.hurry, iter([True, True])
+    hurried: list[str] = []
+
+    def told(loop: Loop) -> None:
+        hurried.append(loop.name)
+        hurry(loop)
 
     def refused(loop: Loop) -> None:
+        assert "start" not in hurried  # it backs off
         with no_more_threads() if loop.name == "heartbeat" and next(refusals, False) else nullcontext():
             start(loop)
 
+    monkeypatch.setattr(Loop, "hurry", told)
     monkeypatch.setattr(Loop, "start", refused)
     submit(campaign, a=equation(1))
     with Service(campaign, SETTINGS, once=True) as service:

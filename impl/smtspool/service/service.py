@@ -323,7 +323,8 @@ class Service:
         except InfrastructureError:
             self._halt.set()
             self.desk.cancel_all(CancelReason.CLOSED)
-            self._hurry_all()
+            for loop in self._loops():  # not the one that this runs on: it backs off
+                loop.hurry()
             self._join()
             self._workers, self._others, self._publication = [], [], []
             if not self.desk.draining.is_set():  # else the end was asked for meanwhile
