@@ -43,6 +43,15 @@ def test_text_lines_are_lines_that_a_terminal_can_be_shown(capfd: pytest.Capture
     assert printed(capfd).endswith("engine a\\nb\\x1b[31m\\udcff é\n")
 
 
+def test_so_are_the_lines_of_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr("text", logging.INFO)
+    try:
+        raise ValueError("a\x1b[31mb")
+    except ValueError:
+        LOGGER.exception("a defect")
+    assert printed(capfd).endswith('  raise ValueError("a\\x1b[31mb")\nValueError: a\\x1b[31mb\n')
+
+
 def test_json_lines_carry_the_query_and_its_attempts(capfd: pytest.CaptureFixture[str]) -> None:
     log_to_stderr("json", logging.DEBUG)
     LOGGER.debug("solved", extra={"query": "3f2a", "attempts": [{"attempt": "race-1", "generation": 2}]})

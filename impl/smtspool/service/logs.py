@@ -14,6 +14,7 @@ import select
 import threading
 from collections import deque
 from contextlib import suppress
+from typing import Any
 
 from smtspool import threads
 
@@ -44,6 +45,9 @@ class _TextLines(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         record.message = plain(record.message)
         return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return "\n".join(map(plain, super().formatException(ei).split("\n")))
 
 
 class _JsonLines(logging.Formatter):
