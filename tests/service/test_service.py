@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from contextlib import nullcontext
 
 import pytest
 
+from smtspool.errors import MisuseError
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service.fleet import Fleet
 from smtspool.service.loops import Loop
@@ -29,6 +31,12 @@ def test_once_answers_and_publishes_everything_and_ends(campaign: Campaign) -> N
 def test_once_with_nothing_to_do_ends(campaign: Campaign) -> None:
     with Service(campaign, SETTINGS, once=True) as service:
         assert service.join(PATIENCE_S)
+
+
+def test_without_a_store_it_ends_at_once_and_says_what_makes_one(campaign: Campaign) -> None:
+    shutil.rmtree(campaign.store)
+    with pytest.raises(MisuseError, match="smtspool init"), Service(campaign, SETTINGS):
+        pass
 
 
 def test_join_says_false_when_the_time_is_over(campaign: Campaign) -> None:

@@ -40,7 +40,10 @@ class Presence:
     """
 
     def __init__(self, directory: Path) -> None:
-        """Make and lock a new file below the store in ``directory``; InfrastructureError if that fails."""
+        """Make and lock a new file below the store in ``directory``.
+
+        Raises MisuseError if there is no store, InfrastructureError if the machine fails.
+        """
         self._process = os.getpid()
         self._descriptor: int | None
         with forks.held_off():
@@ -133,6 +136,8 @@ def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             if try_lock(descriptor, path):
                 return token, path, descriptor
+        except FileNotFoundError as error:  # as after a changed setting `store`: waiting mends nothing
+            raise MisuseError(f"{folder} does not exist: create the store with `smtspool init`") from error
         except OSError as error:
             raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
         # Another process locked the file first: a reaper, which takes it for a dead owner's and removes it,
