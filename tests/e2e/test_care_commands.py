@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.files import Directory, write_durable
-from smtspool.service import Campaign, What, archive, prune, pruning
+from smtspool.service import Campaign, What, archive, backup, prune, pruning
 from smtspool.store import Store
 from tests.e2e.campaign import Place
 from tests.service.support import equation, query, until
@@ -167,6 +168,23 @@ def test_several_archives_are_made_of_very_many_files(served: Place, monkeypatch
     assert prune(Campaign.open(served.root), What.ACCEPTED, 4e9, archive=True).number == 20
     assert len(list((served.root / "spool" / "archive").iterdir())) == 4
     assert served.in_spool("accepted") == {"fifo", "link"}  # never touched
+
+
+def test_a_backup_that_came_to_nothing_is_not_there(served: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at a full disk behind the copy of the store, which alone fsck would call clean."""
+    copy = backup.back_up_store
+
+    def full(*folders: Path) -> None:
+        copy(*folders)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = set(served.folder.iterdir())
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="No space"):
+        patched.setattr(backup, "back_up_store", full)
+        backup.back_up(Campaign.open(served.root), served.folder / "copy")
+    assert set(served.folder.iterdir()) == before
+    served.run("backup", served.root, "copy")
+    assert set(served.folder.iterdir()) == {*before, served.folder / "copy"}
 
 
 def test_a_backup_of_a_served_campaign_is_clean_and_goes_on_by_itself(served: Place) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smtspool.errors import MisuseError
-from smtspool.files import Directory
+from smtspool.files import Directory, temporary_name
 from smtspool.store import Finding, Store, back_up_store
 
 from .campaign import Campaign
@@ -29,7 +29,7 @@ class Backup:
 
 
 def back_up(campaign: Campaign, root: Path) -> Backup:
-    """Copy the campaign to ``root``, which must not exist; durable when this returns.
+    """Copy the campaign to ``root``, which must not exist and gets its name when it is complete and durable.
 
     The folders of producers are copied before the store, so that a file which is admitted meanwhile is in one
     of the two, or in both, which is harmless; all others after it. ``out/`` is left out: it follows from the
@@ -37,8 +37,22 @@ def back_up(campaign: Campaign, root: Path) -> Backup:
     ``smtspool.toml.backup``.
     """
     if root.exists():
-        raise MisuseError(f"{root} exists already: name a folder that does not")
-    root.mkdir(parents=True)
+        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+    root.parent.mkdir(parents=True, exist_ok=True)
+    growing = root.parent / temporary_name()
+    try:
+        growing.mkdir()
+        made = _back_up(campaign, growing)
+        with Directory.open(root.parent.absolute()) as parent:
+            parent.rename(growing.name, parent, root.name)
+            parent.sync()
+    except BaseException:
+        shutil.rmtree(growing, ignore_errors=True)
+        raise
+    return made
+
+
+def _back_up(campaign: Campaign, root: Path) -> Backup:
     settings, _ = load(campaign.root)
     before = ("incoming", "telemetry")
     copied = [_copied(campaign.spool / name, root / "spool" / name) for name in before]
