@@ -47,6 +47,19 @@ def annotations(depth: int) -> str:
     return f"(declare-const p Bool)(assert {'(! ' * depth}p{names})(check-sat)"
 
 
+def path(length: int) -> str:
+    """As many assertions as names, all of which the first one has."""
+    names = [f"p{n}" for n in range(length)]
+    declared = "".join(f"(declare-const {name} Bool)" for name in names)
+    return f"{declared}(assert (or {' '.join(names)})){'(assert p0)' * length}(check-sat)"
+
+
+def elements(count: int) -> str:
+    names = [f"e{n}" for n in range(count)]
+    declared = "".join(f"(declare-const {name} S)" for name in names)
+    return f"(declare-sort S 0){declared}(assert (distinct {' '.join(names)}))(check-sat)"
+
+
 Shape = Callable[[int], str]
 SHAPES: list[Shape] = [lets, bindings, terms, definitions, wide, annotations]
 
@@ -111,7 +124,7 @@ def test_definitions_asserted_again_count_each_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [*SHAPES, path, elements])
 def test_time_grows_with_the_text(shape: Shape) -> None:
     """Sixteen times the text takes far less than the 256 times of anything quadratic."""
 

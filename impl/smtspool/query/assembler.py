@@ -267,7 +267,8 @@ class Assembler:
             level = chain(below, self._logic, texts, term.text)
             numbered = len(self._numbers)
             form = form_piece(needs, term, self._numbers)
-            node = Node(level, form, tuple(islice(self._numbers, numbered, None)))
+            newest = islice(reversed(self._numbers), len(self._numbers) - numbered)
+            node = Node(level, form, tuple(newest)[::-1])
             self._memory.nodes.put((below, term.text, texts), node, len(term.text) + sum(map(len, texts)))
         return node
 

@@ -86,8 +86,8 @@ def form_of(logic: str, assertions: Sequence[Assertion], numbers: Mapping[str, s
             kind = known.tokens[1]
             pieces.append(f"{kind} {numbers[name]}{known.text[len(kind) + len(name) + 2 :]}")
         else:
+            names += [name for name in dict.fromkeys(known.names) if name not in numbers]
             pieces.append(_renamed(known.tokens, known.names, numbers))
-            names += list(numbers)[len(names) :]
         if known.symbol is not None:
             order.append(name)
     return Form(sha256("\x00".join(pieces).encode()).hexdigest(), tuple(order))
