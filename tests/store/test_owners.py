@@ -236,6 +236,17 @@ def test_leftover_lock_files_are_swept_but_not_held_ones(store: Store) -> None:
     assert lock_files(store) == []
 
 
+def test_what_is_no_lock_file_is_in_nobodys_way(store: Store, directory: Path) -> None:
+    folder, link, dead = (directory / "owners" / f"{name}.lock" for name in ("a", "b", "c"))
+    folder.mkdir()
+    link.symlink_to("elsewhere")
+    dead.touch()
+    assert store.reap() == 0
+    assert not dead.exists()
+    folder.rmdir()
+    link.unlink()
+
+
 def test_a_lock_that_may_not_be_read_says_nothing_and_is_in_nobodys_way(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

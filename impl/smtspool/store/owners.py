@@ -14,6 +14,7 @@ Order of locks: the lock file of an owner, then the database.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -153,14 +154,18 @@ def _lock_of_dead(path: Path) -> Iterator[bool]:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         dead = try_lock(descriptor, path)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         dead = False
     except PermissionError:
         # A service of another user, living or dead. The others are looked at all the same.
         dead = False
         _say_unknown(path)
     except OSError as error:
-        raise InfrastructureError(f"cannot see whether an owner lives: {path}: {error.strerror}") from error
+        if error.errno != errno.ELOOP:  # a link is nobody's lock file, as a folder is none
+            raise InfrastructureError(
+                f"cannot see whether an owner lives: {path}: {error.strerror}"
+            ) from error
+        dead = False
     try:
         yield dead
     finally:
