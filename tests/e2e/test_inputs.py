@@ -58,6 +58,11 @@ def test_a_folder_is_all_queries_in_it_in_order(place: Place, folder: Path) -> N
     assert place.run("solve", "queries").stdout == ANSWERS
 
 
+def test_a_pipe_in_a_folder_is_not_waited_for(place: Place, folder: Path) -> None:
+    os.mkfifo(folder / "nobody-writes.smt2")
+    assert place.run("solve", "queries").stdout == ANSWERS
+
+
 def test_a_folder_without_queries_is_refused_and_the_others_are_answered(place: Place, folder: Path) -> None:
     (place.folder / "empty").mkdir()
     done = place.run("solve", "empty", "queries", code=2)

@@ -74,8 +74,12 @@ def _listed(files_from: Path) -> list[Path]:
 
 
 def _found(folder: Path) -> list[Path]:
-    """The queries in ``folder``; the folder itself if there are none, for :func:`read` to refuse."""
-    return sorted(path for path in _walk(folder) if known_suffix(path.name)) or [folder]
+    """The queries in ``folder``; the folder itself if there are none, for :func:`read` to refuse.
+
+    A pipe is read where it is named: one that is only found may have nobody who writes to it.
+    """
+    found = (path for path in _walk(folder) if known_suffix(path.name) and not path.is_fifo())
+    return sorted(found) or [folder]
 
 
 def _walk(folder: Path) -> Iterator[Path]:
