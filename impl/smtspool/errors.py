@@ -17,6 +17,7 @@ __all__ = [
     "ClosedError",
     "ConfigError",
     "InfrastructureError",
+    "LastingError",
     "LockRefused",
     "MisuseError",
     "Place",
@@ -106,6 +107,10 @@ class AdmissionError(SmtspoolError):
 
 class InfrastructureError(SmtspoolError):
     """A failed syscall, database or helper; the original error is ``__cause__``. Retrying is safe."""
+
+
+class LastingError(InfrastructureError):
+    """Waiting mends nothing: a damaged store, a right that is missing. The text says what does."""
 
 
 class LockRefused(InfrastructureError):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -78,7 +78,9 @@ def test_another_user_reads_a_campaign_that_is_served(place: Place, stranger: in
     read_as(place, place.root, stranger)
 
 
-def test_a_campaign_is_read_from_a_read_only_mount(place: Place) -> None:
+@contextmanager
+def mounted_read_only(place: Place) -> Iterator[Path]:
+    """The campaign once more, where nobody may write."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
     mounted = place.folder / "mounted"
@@ -87,6 +89,29 @@ def test_a_campaign_is_read_from_a_read_only_mount(place: Place) -> None:
         subprocess.run(["mount", "--bind", place.root, mounted], check=True)
         stack.callback(subprocess.run, ["umount", "-l", mounted], check=True)
         subprocess.run(["mount", "-o", "remount,bind,ro", mounted], check=True)
+        yield mounted
+
+
+@pytest.mark.parametrize("words", [("serve",), ("serve", "--once"), ("retry", ""), ("republish",)])
+def test_what_writes_ends_on_a_read_only_mount_and_says_so(place: Place, words: tuple[str, ...]) -> None:
+    command, *more = words
+    with mounted_read_only(place) as mounted:
+        complaint = place.run(command, mounted, *more, code=74).stderr
+    assert "mounted read-only" in complaint, complaint
+    assert "try again in" not in complaint
+
+
+def test_a_service_of_another_user_ends_and_says_whose_the_store_is(place: Place, stranger: int) -> None:
+    words = json.dumps([["serve", str(place.root), "--once"]])
+    service = place.launch([sys.executable, str(STRANGER), str(stranger), words])
+    _, complaints = service.communicate(timeout=PATIENCE_S)
+    assert "LastingError" in complaints
+    assert "which belongs to root" in complaints, complaints
+    assert "try again in" not in complaints
+
+
+def test_a_campaign_is_read_from_a_read_only_mount(place: Place) -> None:
+    with mounted_read_only(place) as mounted:
         with pytest.raises(OSError, match="Read-only file system"):
             (mounted / "store" / "probe").touch()
         read_as(place, mounted, 0)

@@ -8,13 +8,13 @@ from contextlib import nullcontext
 
 import pytest
 
-from smtspool.errors import MisuseError
+from smtspool.errors import LastingError, MisuseError
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service.fleet import Fleet
 from smtspool.service.loops import Loop
 from smtspool.service.publisher import Publisher
 from smtspool.store import Store
-from tests.service.support import ODD_ENGINE, PATIENCE_S, answers, equation, submit, until
+from tests.service.support import ODD_ENGINE, PATIENCE_S, answers, equation, locked, submit, until
 from tests.solve.refusals import no_more_threads
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
@@ -125,3 +125,22 @@ def test_a_thread_that_is_refused_at_the_start_is_asked_for_again_after_a_while(
         until(lambda: service.join(0.1), "the end")
     assert caplog.text.count("refuses one more thread") == 2
     assert list(answers(campaign).values()) == ["sat"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_damaged_store_ends_it_at_once_and_says_what_saves_it(campaign: Campaign, damage: str) -> None:
+    index = campaign.store / "index.sqlite3"
+    with index.open("r+b") as file:
+        if damage == "cut":
+            file.truncate(index.stat().st_size // 2)
+        else:
+            file.write(b"not a database")
+    with pytest.raises(LastingError, match="smtspool salvage"), Service(campaign, SETTINGS, once=True):
+        pass
+    assert list((campaign.store / "owners").iterdir()) == []
+
+
+def test_a_store_that_is_locked_is_waited_for(campaign: Campaign) -> None:
+    with locked(campaign), Service(campaign, SETTINGS, once=True) as service:
+        until(service.health.ailing, "the failure")
+        assert service.join(0.01) is False

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
+from smtspool.errors import ClosedError, ConfigError, InfrastructureError, LastingError, MisuseError
 from smtspool.query import Query, Status
 from smtspool.store import Fault, Order, Patience, Store, database, leases
 from smtspool.store.database import Database
@@ -94,7 +94,7 @@ def test_a_read_only_store_is_reported() -> None:
 def _write_without_permission(directory: Path) -> int:
     if os.geteuid() == 0:
         os.setuid(65534)
-    with pytest.raises(InfrastructureError, match="read-only"), Store.open(directory) as store:
+    with pytest.raises(LastingError, match=r"may not write .* belongs to"), Store.open(directory) as store:
         store.ingest([query(2)])
     return 0
 

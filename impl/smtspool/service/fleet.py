@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from smtspool.errors import ClosedError, InfrastructureError
+from smtspool.errors import ClosedError, InfrastructureError, LastingError
 from smtspool.query import Query
 from smtspool.solve import (
     PROBED,
@@ -45,7 +45,7 @@ AGAIN_SECONDS = 2.0
 AGAIN_MAX_SECONDS = 600.0
 
 
-class NoEngineWorks(InfrastructureError):
+class NoEngineWorks(LastingError):
     """Nothing can be answered: a mistake in the settings or the installation, so it is said at once."""
 
 

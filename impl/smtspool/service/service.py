@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from smtspool.errors import InfrastructureError, SmtspoolError
+from smtspool.errors import InfrastructureError, LastingError, SmtspoolError
 from smtspool.profile import parse_telemetry
 from smtspool.solve import CancelReason
 from smtspool.spool import Spool
@@ -39,7 +39,7 @@ from .config import Settings
 from .descriptors import allow_descriptors
 from .desk import Desk
 from .exporter import Exporter
-from .fleet import Fleet, NoEngineWorks
+from .fleet import Fleet
 from .heartbeat import Heartbeat, renew_leases
 from .intake import submit_telemetry
 from .loops import FINISHED, MACHINE_FAILURES, Health, Loop
@@ -69,9 +69,9 @@ class Service:
     Without ``admits`` it leaves the spool to another service and solves what that one stores.
     Otherwise :meth:`drain` ends it in order and :meth:`stop` at once; either way what is not answered goes
     back to the queue, and when the ``with`` block ends no thread, process, lock or descriptor is left.
-    Entering it raises InfrastructureError if no engine works, ConfigError if one does not exist. What the
-    machine refuses then, as a full disk or a locked store, is tried again as it is later, and the service
-    starts when it can. With ``creates`` it makes the store, unless it exists.
+    Entering it raises LastingError if no engine works or the store is damaged or not ours to write,
+    ConfigError if an engine does not exist. What else the machine refuses then, as a full disk or a locked
+    store, is tried again as later, and it starts when it can. With ``creates`` it makes a missing store.
     A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any. A
     forked child has nothing of it: no lock, no helper, and leaving the block there ends nothing.
     """
@@ -174,10 +174,10 @@ class Service:
             if not self._up.is_set() and not self.desk.draining.is_set():
                 self._open()
                 self._up.set()
-        except MACHINE_FAILURES as error:
-            if not isinstance(error, NoEngineWorks):
-                raise  # and tried again
+        except LastingError as error:
             self._refuse(error)
+        except MACHINE_FAILURES:
+            raise  # and tried again
         except SmtspoolError as error:
             self._refuse(error)
         finally:

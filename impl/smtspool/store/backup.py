@@ -22,7 +22,7 @@ def back_up_store(directory: Path, target: Path) -> None:
     """
     (target / OWNERS_NAME).mkdir(parents=True)
     path = directory / INDEX_NAME
-    with described(path):
+    with described(path, writes=False):
         while True:
             connection, state = connect_view(path)
             with closing(connection), closing(sqlite3.connect(target / INDEX_NAME)) as copy:

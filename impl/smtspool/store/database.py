@@ -15,10 +15,11 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from smtspool.errors import ClosedError, ConfigError, InfrastructureError, MisuseError
+from smtspool.errors import ClosedError, ConfigError, InfrastructureError, LastingError, MisuseError
 
 from .digests import Digests
 from .presence import OWNERS_NAME, present
+from .rights import refusal
 from .views import Unused, connect_view, unused
 
 __all__ = [
@@ -108,7 +109,7 @@ class Database:
         self._busy_timeout_s = busy_timeout_s
         self._scripts = migrations() if scripts is None else scripts
         self._unused: Unused | None = None  # see views.py
-        with described(self.path):
+        with described(self.path, writes=writes):
             self._connect()
         _open.add(self)
 
@@ -169,7 +170,7 @@ class Database:
     def read(self) -> Iterator[sqlite3.Connection]:
         """One consistent view of the store. End it soon: meanwhile the journal cannot be written back."""
         self._check_caller()
-        with described(self.path):
+        with described(self.path, writes=self._writes):
             if not self._writes:
                 self._follow()
             connection = self.connection
@@ -331,23 +332,30 @@ _MEANINGS = {
     sqlite3.SQLITE_FULL: "the disk is full: free some space, nothing was lost",
     sqlite3.SQLITE_READONLY: "the store is read-only: check permissions and mount options",
     sqlite3.SQLITE_CORRUPT: "the store is damaged: run `smtspool fsck`, then `smtspool salvage`",
-    sqlite3.SQLITE_NOTADB: "the file is not a database, or its first page is damaged",
+    sqlite3.SQLITE_NOTADB: "the file is not a database, or its first page is damaged: run `smtspool salvage`",
     sqlite3.SQLITE_BUSY: "another process kept the store locked for too long: it will be tried again",
     sqlite3.SQLITE_LOCKED: "the store is locked by this process: it will be tried again",
     sqlite3.SQLITE_IOERR: "the disk failed to read or write the store",
     sqlite3.SQLITE_CANTOPEN: "the store cannot be opened: check that the directory exists and is ours",
 }
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_RIGHTS = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
 @contextmanager
-def described(path: Path) -> Iterator[None]:
-    """Turn the errors of SQLite that the machine causes into InfrastructureError, cause kept."""
+def described(path: Path, *, writes: bool = True) -> Iterator[None]:
+    """Turn the errors of SQLite that the machine causes into InfrastructureError, cause kept.
+
+    It is a LastingError for a damaged file, and for one that this user may not read, or write.
+    """
     try:
         yield
     except UnicodeDecodeError as error:  # SQLite quotes what it complains about, damaged as it is
-        raise InfrastructureError(f"{path}: {_MEANINGS[sqlite3.SQLITE_CORRUPT]} ({error})") from error
+        raise LastingError(f"{path}: {_MEANINGS[sqlite3.SQLITE_CORRUPT]} ({error})") from error
     except sqlite3.Error as error:
-        meaning = _MEANINGS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
-        if meaning is None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code not in _MEANINGS:
             raise
-        raise InfrastructureError(f"{path}: {meaning} ({error})") from error
+        closed = refusal(path, writes=writes) if code in _RIGHTS else None
+        kind = LastingError if closed or code in _DAMAGE else InfrastructureError
+        raise kind(f"{path}: {closed or _MEANINGS[code]} ({error})") from error

@@ -80,7 +80,7 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
     state = None
     found: list[Finding] = []
     try:
-        with described(path):
+        with described(path, writes=False):
             connection, state = connect_view(path)
             with closing(connection):
                 # Damaged text is to be reported, not to end the report.

@@ -23,6 +23,8 @@ from typing import Any
 from smtspool import forks
 from smtspool.errors import InfrastructureError, MisuseError
 
+from .rights import refused
+
 __all__ = ["OWNERS_NAME", "Presence", "Seen", "boot_id", "host_name", "present", "try_lock"]
 
 OWNERS_NAME = "owners"
@@ -139,7 +141,7 @@ def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
         except FileNotFoundError as error:  # as after a changed setting `store`: waiting mends nothing
             raise MisuseError(f"{folder} does not exist: create the store with `smtspool init`") from error
         except OSError as error:
-            raise InfrastructureError(f"cannot register as an owner: {path}: {error.strerror}") from error
+            raise refused("cannot register as an owner", path, error) from error
         # Another process locked the file first: a reaper, which takes it for a dead owner's and removes it,
         # or a look at who lives. A sweep removes what is left.
 

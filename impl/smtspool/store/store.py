@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.errors import MisuseError
 from smtspool.query import Answer, Query, QueryFile, Witness
 
 from . import ingest as admission
@@ -25,6 +25,7 @@ from .owners import Owner
 from .pace import Pace, pace
 from .presence import OWNERS_NAME, Presence
 from .queue import Patience
+from .rights import refused
 from .rows import read_answer, read_query, read_witnesses
 from .salvage import Salvaged, salvage
 from .submissions import Submissions, read_submissions
@@ -74,7 +75,7 @@ class Store:
             try:
                 _make_durably(directory / OWNERS_NAME)
             except OSError as error:
-                raise InfrastructureError(f"{directory}: {error.strerror}") from error
+                raise refused(str(directory), directory / OWNERS_NAME, error) from error
         else:
             _check_there(directory)
         database = Database(
@@ -370,7 +371,7 @@ def _check_there(directory: Path) -> None:
         if not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
             raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
     except OSError as error:
-        raise InfrastructureError(f"{directory}: {error.strerror}") from error
+        raise refused(str(directory), directory / INDEX_NAME, error) from error
 
 
 def _make_durably(folder: Path) -> None:
