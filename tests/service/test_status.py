@@ -186,6 +186,9 @@ def test_trouble(more: dict[str, Any], what: str, severe: bool) -> None:
     now = busy(**({"counters": {}, "profile": None, "services": (plate(1),)} | more))
     assert [(trouble.what, trouble.severe) for trouble in now.trouble()] == [(what, severe)]
     assert ("! " in shown(now)) is severe
+    # Nobody can tell when a full disk will be emptied.
+    assert (now.eta_seconds is None) is (severe or not now.living)
+    assert ("done in about" in shown(now)) is (now.eta_seconds is not None)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40)])

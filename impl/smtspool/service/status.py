@@ -88,9 +88,13 @@ class Snapshot:
 
     @property
     def eta_seconds(self) -> float | None:
-        """Until all that is stored is answered, at the pace of the last 15 minutes; None without one."""
+        """Until all that is stored is answered, at the pace of the last 15 minutes.
+
+        None without one, and while work stands still for something.
+        """
         _, rate = self.pace.answered.per_second(self.taken)
-        return self.counts.open / rate if rate and self.living else None
+        stands = any(trouble.severe for trouble in self.trouble())
+        return self.counts.open / rate if rate and self.living and not stands else None
 
     @property
     def run_time(self) -> float | None:
