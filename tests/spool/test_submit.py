@@ -10,6 +10,7 @@ import pytest
 from smtspool.errors import InfrastructureError, MisuseError
 from smtspool.spool import Outcome, Spool
 from smtspool.spool.submission import ABANDONED_S
+from tests.disks import mounted
 from tests.spool.support import Ledger, envelope, files, scan
 
 
@@ -76,3 +77,11 @@ def test_a_folder_that_vanished_for_good_is_infrastructure(root: Path, spool: Sp
         path.rmdir()
     with pytest.raises(InfrastructureError):
         spool.submit("a.json", envelope(1))
+
+
+def test_a_disk_that_fills_says_how_many_were_published(tmp_path: Path) -> None:
+    with mounted(tmp_path / "small", "1600k") as disk, Spool.open(disk / "spool", create=True) as spool:
+        asked = [(f"{number}.json", envelope(number)) for number in range(600)]
+        with pytest.raises(InfrastructureError, match=r"No space left .* 256 files were published .* again"):
+            spool.submit_many(asked)
+        assert spool.backlog() == 256

@@ -82,13 +82,19 @@ class Spool:
 
     def submit_many(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
         """As :meth:`submit` for each, with one directory sync; after an error some are published."""
-        with _infrastructure("cannot submit"), self._root.child("incoming", create=True) as incoming:
-            published: list[str] = []
-            rest = iter(files)
-            while chunk := publish(incoming, islice(rest, _TOGETHER)):
-                published += chunk
-            incoming.sync()
-            return published
+        published: list[str] = []
+        try:
+            with self._root.child("incoming", create=True) as incoming:
+                rest = iter(files)
+                while publish(incoming, islice(rest, _TOGETHER), published):
+                    pass
+                incoming.sync()
+        except OSError as error:
+            raise InfrastructureError(
+                f"cannot submit: {error}; {len(published)} files were published before. When this is mended "
+                "submit all of them again: what is known is not solved again"
+            ) from error
+        return published
 
     def backlog(self) -> int:
         """How many published files are in ``incoming/`` now. Lists the directory."""

@@ -19,14 +19,15 @@ ABANDONED_S = 86_400.0
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 
-def publish(incoming: Directory, files: Iterable[tuple[str, bytes]]) -> list[str]:
-    """Publish all of them, or after an error some; returns their names, each fresh if it was taken.
+def publish(incoming: Directory, files: Iterable[tuple[str, bytes]], published: list[str]) -> bool:
+    """Publish all of them, or after an error some; False if there were none.
 
-    Durable after ``incoming.sync()``. Raises MisuseError for a name that no scan would look at.
+    Their names, each fresh if it was taken, are added to ``published``. Durable after ``incoming.sync()``.
+    Raises MisuseError for a name that no scan would look at.
     """
     limit = incoming.name_max()
     drafts: list[tuple[str, Draft]] = []
-    published: list[str] = []
+    before = len(published)
     try:
         for name, data in files:
             if not may_submit(name, limit):
@@ -39,9 +40,9 @@ def publish(incoming: Directory, files: Iterable[tuple[str, bytes]]) -> list[str
         for name, draft in drafts:
             published.append(_name(incoming, name, draft))
     finally:
-        for _, draft in drafts[len(published) :]:
+        for _, draft in drafts[len(published) - before :]:
             draft.discard()
-    return published
+    return bool(drafts)
 
 
 def sweep(incoming: Directory, names: Sequence[str], now: float) -> None:
