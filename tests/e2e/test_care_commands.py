@@ -206,6 +206,28 @@ def test_a_backup_of_a_served_campaign_is_clean_and_goes_on_by_itself(served: Pl
     assert len(served.in_spool("rejected")) == 4
 
 
+@pytest.mark.parametrize("command", ["backup", "salvage"])
+def test_a_copy_has_all_settings_but_the_folder_of_the_store(place: Place, command: str) -> None:
+    place.root.mkdir()
+    store = f'  "store" = "{place.folder / "elsewhere"}" # a faster disk'
+    toml = ['# "store" and the like', "jobs = 3", store, 'order = "bfs"']
+    (place.root / "smtspool.toml").write_text("\n".join(toml))
+    place.create(("a.smt2", equation(1)))
+    told = place.run(command, place.root, "copy").stdout
+    assert command == "salvage" or "without `store`" in told
+    settings = place.documents("config", "copy", "--json")[0]["settings"]
+    assert {name: settings[name]["value"] for name in ("jobs", "order", "store")} == {
+        "jobs": 3, "order": "bfs", "store": "",
+    }  # fmt: skip
+    assert Campaign.open(place.folder / "copy").store == place.folder / "copy" / "store"
+
+
+def test_a_backup_has_no_lock_files(served: Place) -> None:
+    (served.root / "spool" / "telemetry" / ".ingest.lock").touch(mode=0o600)
+    served.run("backup", served.root, "copy")
+    assert not list((served.folder / "copy").rglob(".*.lock"))
+
+
 def test_a_backup_is_never_written_over_anything(served: Place) -> None:
     assert "already" in served.run("backup", served.root, served.root, code=2).stderr
 

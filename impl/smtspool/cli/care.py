@@ -61,15 +61,18 @@ def backup(directory: Dir, new: New, as_json: Json = False) -> None:
     """Copy a campaign to NEW, served or not, and verify the copy; exit 5 on any finding.
 
     The store is copied as it is at one moment, with the files of spool/. out/ is not: it follows from the
-    store, `smtspool republish NEW --all` and `smtspool serve NEW` write it.
+    store, `smtspool republish NEW --all` and `smtspool serve NEW` write it. The right to read DIR is enough.
+    A setting `store` is left out: the copy's store is in NEW.
     """
     made = service.back_up(service.Campaign.open(directory), new)
     if as_json:
         members = {"files": made.files, "bytes": made.bytes, "findings": len(made.findings)}
-        printing.document({"schema": "smtspool-backup-v1", **members})
+        printing.document({"schema": "smtspool-backup-v1", **members, "left_out": made.left_out})
     else:
         for finding in made.findings:
             print(f"{finding.fault}: {finding.subject}: {finding.message}")
+        for name in made.left_out:
+            print(f"smtspool.toml is copied without `{name}`: the copy has its own in NEW/{name}")
         print(f"{made.files} files, {service.size(made.bytes)}: {'damaged' if made.findings else 'clean'}")
     if made.findings:
         raise typer.Exit(Exit.FINDINGS)

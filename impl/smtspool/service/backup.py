@@ -7,6 +7,7 @@ import shutil
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from smtspool.errors import MisuseError
@@ -14,7 +15,7 @@ from smtspool.files import Directory, temporary_name
 from smtspool.store import Finding, Store, back_up_store
 
 from .campaign import Campaign
-from .config import FILE_NAME, load
+from .config import FILE_NAME, toml_without
 
 __all__ = ["Backup", "back_up"]
 
@@ -25,6 +26,7 @@ class Backup:
 
     files: int
     bytes: int
+    left_out: tuple[str, ...]  # settings that the copy does not have
     findings: tuple[Finding, ...]
 
 
@@ -33,8 +35,8 @@ def back_up(campaign: Campaign, root: Path) -> Backup:
 
     The folders of producers are copied before the store, so that a file which is admitted meanwhile is in one
     of the two, or in both, which is harmless; all others after it. ``out/`` is left out: it follows from the
-    store. A setting of ``store`` would lead the copy to the original, so settings that have one are kept as
-    ``smtspool.toml.backup``.
+    store. A setting of ``store`` would lead the copy to the original: there it is a comment. Lock files
+    are left out, so the right to read is enough.
     """
     if root.exists():
         raise MisuseError(f"{root} is there already: name a folder that is to be made")
@@ -53,7 +55,7 @@ def back_up(campaign: Campaign, root: Path) -> Backup:
 
 
 def _back_up(campaign: Campaign, root: Path) -> Backup:
-    settings, _ = load(campaign.root)
+    settings, had_store = toml_without("store", campaign.root)
     before = ("incoming", "telemetry")
     copied = [_copied(campaign.spool / name, root / "spool" / name) for name in before]
     back_up_store(campaign.store, root / "store")
@@ -61,8 +63,8 @@ def _back_up(campaign: Campaign, root: Path) -> Backup:
     for name in sorted(os.listdir(campaign.spool)):
         if name not in before and not name.startswith("."):
             copied.append(_copied(campaign.spool / name, root / "spool" / name))
-    toml = FILE_NAME if not settings.store else f"{FILE_NAME}.backup"
-    copied.append(_copied(campaign.root / FILE_NAME, root / toml))
+    if settings:
+        copied.append((1, (root / FILE_NAME).write_bytes(settings.encode())))
     (root / "out").mkdir()
     with Directory.open(root.absolute()) as folder:
         folder.sync_file_system()
@@ -70,6 +72,7 @@ def _back_up(campaign: Campaign, root: Path) -> Backup:
     return Backup(
         1 + sum(files for files, _ in copied),
         index + sum(size for _, size in copied),
+        ("store",) if had_store else (),
         tuple(Store.fsck(root / "store")),
     )
 
@@ -81,7 +84,8 @@ def _copied(source: Path, target: Path) -> tuple[int, int]:
         mode = source.lstat().st_mode
         if stat.S_ISDIR(mode):
             target.mkdir(parents=True)
-            for name in sorted(os.listdir(source)):
+            names = (name for name in os.listdir(source) if not fnmatch(name, ".*.lock"))
+            for name in sorted(names):
                 more, bytes_more = _copied(source / name, target / name)
                 files, size = files + more, size + bytes_more
         elif stat.S_ISREG(mode):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -20,7 +21,7 @@ from smtspool.solve import parse_engine
 if TYPE_CHECKING:
     from .campaign import Campaign
 
-__all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load"]
+__all__ = ["FILE_NAME", "Settings", "Source", "default_toml", "load", "toml_without"]
 
 FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
@@ -216,6 +217,29 @@ def default_toml() -> str:
             lines.append(f"# One of: {', '.join(spec.metadata['choices'])}.")
         lines.append(f"#{spec.name} = {_toml_value(spec.default)}\n")
     return "\n".join(lines)
+
+
+def toml_without(name: str, directory: Path) -> tuple[str, bool]:
+    """The text of the settings file with the setting ``name`` as a comment, and whether it was set there.
+
+    Raises ConfigError for a file that is no TOML, or where no single line sets ``name``.
+    """
+    values = _read_toml(directory)
+    path = directory / FILE_NAME
+    text = path.read_bytes().decode() if path.exists() else ""
+    if name not in values:
+        return text, False
+    import tomllib
+
+    del values[name]
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        if name in line:
+            left = "".join([*lines[:number], "# left out: ", *lines[number:]])
+            with suppress(ValueError):
+                if tomllib.loads(left) == values:
+                    return left, True
+    raise ConfigError(f"{path}: {name} must be set in one line, so that a copy can do without it")
 
 
 def _read_toml(directory: Path | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from smtspool.store import Salvaged, Store
 
 from .archive import ARCHIVE, archived
 from .campaign import Campaign
-from .config import FILE_NAME, load
+from .config import FILE_NAME, toml_without
 
 __all__ = ["Rescue", "rescue"]
 
@@ -39,10 +39,10 @@ def rescue(damaged: Campaign, root: Path) -> Rescue:
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise MisuseError(f"{root} exists already: name a folder that does not")
-    settings, _ = load(damaged.root)
+    settings, _ = toml_without("store", damaged.root)
     with Directory.open(root.absolute(), create=True) as folder:
-        if not settings.store and (damaged.root / FILE_NAME).is_file():
-            write_durable(folder, FILE_NAME, (damaged.root / FILE_NAME).read_bytes())
+        if settings:
+            write_durable(folder, FILE_NAME, settings.encode())
     campaign = Campaign.create(root)
     if campaign.store == damaged.store:
         raise MisuseError(f"the settings of {root} lead to the damaged store: unset SMTSPOOL_STORE")
