@@ -169,3 +169,17 @@ def test_a_wrong_variable_is_refused_by_its_name(variable: str, text: str, compl
 def test_settings_made_in_python_are_checked_too(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         Settings(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("flags", "typed"),
+    [
+        ({"jobs": 0}, "--jobs: "),
+        ({"engines": ["none"]}, "--engine: "),
+        ({"timeout_ms": 1 << 40}, "--timeout: "),
+        ({"metrics_port": -1}, "--metrics-port: "),
+    ],
+)
+def test_a_wrong_flag_is_named_as_it_is_typed(flags: dict[str, Any], typed: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{typed}"):
+        load(flags=flags)

@@ -27,6 +27,8 @@ FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
 MAX_JOBS = 256
 UINT64 = (1 << 64) - 1
+# Flags that are not called as their setting.
+OPTIONS = {"engines": "--engine", "timeout_ms": "--timeout"}
 # Longer whole numbers are in no setting's range, may be no float, and may be too long to be printed.
 MAX_BITS = 1000
 # Read by the test suite, not settings of the service.
@@ -199,7 +201,8 @@ def load(
             accept(name, _from_text(name, text, variable), variable)
     for name, value in (flags or {}).items():
         if value is not None:
-            accept(name, value, "flag")
+            accept(name, value, OPTIONS.get(name) or f"--{name.replace('_', '-')}")
+            origins[name] = "flag"
 
     settings = replace(Settings(), **values)
     sources = [
