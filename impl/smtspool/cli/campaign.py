@@ -18,7 +18,9 @@ from .inputs import FilesFrom, Inputs, expand, read
 
 
 @app.command(epilog="Example: smtspool init campaign && smtspool submit campaign *.smt2")
-def init(directory: Dir) -> None:
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+) -> None:
     """Create a campaign folder: spool/, store/, out/ and smtspool.toml with commented defaults."""
     existed = service.Campaign.exists(directory)
     campaign = service.Campaign.create(directory)

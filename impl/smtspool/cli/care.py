@@ -85,7 +85,7 @@ def backup(directory: Dir, new: New, as_json: Json = False) -> None:
 def prune(
     directory: Dir,
     what: Annotated[
-        list[What], typer.Argument(metavar="WHAT", help="accepted, rejected, results, attempts.")
+        list[What], typer.Argument(metavar="WHAT...", help="accepted, rejected, results, attempts.")
     ],
     older_than: Annotated[
         str, typer.Option(metavar="AGE", help="Only what is older: 90m, 12h, 30d, 8w.")

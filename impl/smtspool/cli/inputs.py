@@ -18,7 +18,7 @@ __all__ = ["FilesFrom", "Inputs", "expand", "read"]
 Inputs = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="FILE",
+        metavar="FILE...",
         help="*.smt2 or *.json, also as *.gz or *.xz; a folder of them; a pipe; - for standard input.",
         show_default=False,
     ),

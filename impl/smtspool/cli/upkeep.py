@@ -20,7 +20,9 @@ from .app import Dir, Exit, Json, app
 @app.command(epilog="Example: smtspool retry campaign 3f2a")
 def retry(
     directory: Dir,
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="Ids, or starts of ids; '' is all.")],
+    queries: Annotated[
+        list[str], typer.Argument(metavar="QUERY...", help="Ids, or starts of ids; '' is all.")
+    ],
 ) -> None:
     """Put queries that ended as unknown or error back into the queue."""
     campaign = service.Campaign.open(directory)

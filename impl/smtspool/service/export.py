@@ -37,7 +37,7 @@ class Export:
     def notes(self) -> Iterator[str]:
         """What a user should know, a line each."""
         for naming, count in sorted(self.namings.items()):
-            yield f"{count} taken by the naming {naming}, without a witness; bytes without a symbol are 00"
+            yield f"{count} without a witness: {naming} gave the bytes; those without a symbol are 00"
         for why, count in sorted(self.without.items()):
             yield f"{count} sat without an input: {why}"
         if self.without:
