@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,15 @@ def test_a_file_is_no_campaign(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(MisuseError, match="file is not a campaign folder"):
         Campaign.open(tmp_path / "file")
+
+
+def test_text_is_submitted_as_utf_8(campaign: Campaign) -> None:
+    assert campaign.submit([("a.smt2", "; é"), ("b.smt2", b"; x")]) == ["a.smt2", "b.smt2"]
+    assert (campaign.spool / "incoming" / "a.smt2").read_bytes() == "; é".encode()
+
+
+@pytest.mark.parametrize("files", ["a.smt2", ["a.smt2"], ("a.smt2", b"; x"), [("a.smt2", 1)], [("a.smt2",)]])
+def test_what_is_no_pair_of_name_and_content_is_a_type_error_in_words(campaign: Campaign, files: Any) -> None:
+    with pytest.raises(TypeError, match="submit takes pairs"):
+        campaign.submit(files)
+    assert list((campaign.spool / "incoming").iterdir()) == []

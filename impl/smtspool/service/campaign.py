@@ -99,14 +99,16 @@ class Campaign:
         ours = self.store.is_dir() or self.store != self.root / "store"
         return ours and self.spool.is_dir()
 
-    def submit(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
+    def submit(self, files: Iterable[tuple[str, bytes | str]]) -> list[str]:
         """Put files, each a name ending in ``.smt2`` or ``.json`` and its content, into the spool, durably.
 
-        Returns the names they got there: a taken one gets a fresh suffix. What is no query is refused later,
-        by the service. Raises MisuseError for a name that no service would look at.
+        Text is written as UTF-8. Returns the names they got there: a taken one gets a fresh suffix. What is
+        no query is refused later, by the service. Raises MisuseError for a name that no service would look
+        at, and TypeError for what is no pair.
         """
+        pairs = map(_file, [files] if isinstance(files, str | bytes) else files)
         with Spool.open(self.spool) as spool:
-            return spool.submit_many(files)
+            return spool.submit_many(pairs)
 
     def results(self, after: int = 0) -> Iterator[Result]:
         """The committed answers in the order of completion, behind the one with this ``number``.
@@ -119,6 +121,15 @@ class Campaign:
     def create_store(self) -> None:
         """Make this host's store, unless it exists."""
         Store.open(self.store, create=True).close()
+
+
+def _file(pair: object) -> tuple[str, bytes]:
+    match pair:
+        case (str(name), bytes(content)):
+            return name, content
+        case (str(name), str(text)):
+            return name, text.encode("utf-8", "surrogatepass")  # half a character is refused with its place
+    raise TypeError(f"submit takes pairs of name and content, [('a.smt2', b'...')], not {pair!r:.80}")
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
