@@ -31,6 +31,7 @@ __all__ = [
     "described",
     "migrate",
     "migrations",
+    "no_store",
     "short_digest",
 ]
 
@@ -244,6 +245,14 @@ class Database:
             _open.discard(self)
             with described(self.path):
                 self.connection.close()
+
+
+def no_store(directory: Path) -> MisuseError:
+    """The error for a folder without a database: one that never had it, or one that lost it."""
+    return MisuseError(
+        f"{directory} holds no store: if it had one, `smtspool salvage` makes a new campaign of the accepted "
+        "files; else create one with `smtspool init`"
+    )
 
 
 def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from smtspool.query import Query, Status
 
 from .answers import check_answer
 from .contradictions import CONTRADICTIONS, Fault
-from .database import INDEX_NAME, MIGRATIONS, check_version, described, migrate, migrations
+from .database import INDEX_NAME, MIGRATIONS, check_version, described, migrate, migrations, no_store
 from .digests import DIGEST_COLUMNS
 from .frames import unread_commits
 from .presence import OWNERS_NAME
@@ -68,7 +68,7 @@ def check_store(directory: Path) -> list[Finding]:
     """
     path = directory / INDEX_NAME
     if not path.is_file():
-        raise MisuseError(f"{directory} holds no store")
+        raise no_store(directory)
     while True:
         findings, state = _checked(path, directory)
         if state is None or state == unused(path):

@@ -15,7 +15,7 @@ from smtspool.query import Answer, Query, QueryFile, Witness
 from . import ingest as admission
 from . import listing, outbox, owners, queue
 from .answers import drop_attempts
-from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database
+from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME, Database, no_store
 from .forms import reopen
 from .fsck import Finding, check_store
 from .journal import journal_bytes, journal_readers, write_back
@@ -369,7 +369,7 @@ def _check_there(directory: Path) -> None:
     try:
         # An empty file is what a failed disk leaves; to go on with it would hide that all is lost.
         if not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
-            raise MisuseError(f"{directory} holds no store: create one with `smtspool init`")
+            raise no_store(directory)
     except OSError as error:
         raise refused(str(directory), directory / INDEX_NAME, error) from error
 
