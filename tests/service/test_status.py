@@ -146,6 +146,23 @@ def test_a_service_that_died_is_named(campaign: Campaign) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"started": "soon"}, {"written": float("nan")}, {"pid": 10**400}, {"engines": "z3"}, {"engines": [1]},
+        {"failing": [{"loop": "x"}]}, {"failing": None}, {"solving": [7]}, {"last_error": "full"},
+        {"log_lines_lost": [1]}, {"state": None}, {"metrics_port": "x"},
+    ],
+)  # fmt: skip
+def test_a_plate_with_members_that_no_service_writes_is_not_read(campaign: Campaign, odd: Any) -> None:
+    presence = Presence(campaign.store)
+    presence.show(plate(os.getpid(), written=time.time()) | odd)
+    now = look(campaign)
+    presence.close()
+    assert now.services == ({"token": presence.token, "alive": True},)
+    assert "a service that has said nothing yet" in shown(now)
+
+
 def test_a_store_that_cannot_be_read_is_trouble_and_hides_nothing_else(campaign: Campaign) -> None:
     (campaign.store / "index.sqlite3").write_bytes(b"no database " * 1000)
     now = look(campaign)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,3 +149,10 @@ def test_who_could_not_unregister_leaves_the_file_to_a_reaper(folder: Path) -> N
         store.reap()
         assert present(folder) == []
         owner.close()
+
+
+def test_a_plate_that_is_nested_too_deeply_is_none(folder: Path) -> None:
+    text = b"[" * 20_000
+    plate = b"%08x %08x\n%s" % (zlib.crc32(text), len(text), text)
+    (folder / "owners" / "odd.lock").write_bytes(plate)
+    assert present(folder) == [Seen("odd", False, None)]

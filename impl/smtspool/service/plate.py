@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from smtspool import __version__
@@ -18,7 +18,7 @@ from .desk import Desk
 from .logs import dropped_lines, plain
 from .loops import Health
 
-__all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate"]
+__all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate", "is_plate"]
 
 SERVICE_SCHEMA = "smtspool-service-v1"
 SHOW_SECONDS = 1.0
@@ -26,6 +26,41 @@ SHOW_SECONDS = 1.0
 MOST_SOLVING = 64
 MOST_FAILING = 6
 MESSAGE_CHARACTERS = 300
+# What a reader of plates relies on: float is any number of a sane size, a pair ends with what else it may be.
+_AILMENT = {"loop": str, "since": float, "failures": float, "message": str}
+_SHAPE: dict[str, Any] = {
+    "host": str,
+    "pid": float,
+    "started": float,
+    "written": float,
+    "state": str,
+    "jobs": float,
+    "engines": [str],
+    "metrics_port": (float, None),
+    "solving": [{"query": str, "seconds": float}],
+    "failing": [_AILMENT],
+    "last_error": ({"at": float, "loop": str, "message": str}, None),
+    "log_lines_lost": float,
+}
+_SANE = 1e15
+
+
+def is_plate(members: Mapping[str, Any] | None) -> bool:
+    """Whether a service wrote this: a plate is a file that anything may have written to."""
+    return members is not None and members.get("schema") == SERVICE_SCHEMA and _fits(members, _SHAPE)
+
+
+def _fits(value: object, shape: Any) -> bool:
+    match shape:
+        case dict():
+            return isinstance(value, Mapping) and all(_fits(value.get(name), shape[name]) for name in shape)
+        case [each]:
+            return isinstance(value, list) and all(_fits(one, each) for one in value)
+        case (most, None):
+            return value is None or _fits(value, most)
+    if shape is float:
+        return isinstance(value, int | float) and -_SANE < value < _SANE
+    return isinstance(value, shape)
 
 
 class Plate:

@@ -19,7 +19,7 @@ from smtspool.store import Counts, Pace, Store, present
 from .campaign import Campaign
 from .figures import amount, duration, size
 from .journal import Journal, journal
-from .plate import SERVICE_SCHEMA
+from .plate import is_plate
 from .profiling import KNOWLEDGE
 
 __all__ = ["Snapshot", "Trouble", "look", "snapshot"]
@@ -231,7 +231,7 @@ def _around(
         more["unreadable"] = more.get("unreadable") or str(error)
     services = []
     for one in present(campaign.store):
-        plate = one.plate if one.plate and one.plate.get("schema") == SERVICE_SCHEMA else None
+        plate = one.plate if is_plate(one.plate) else None
         if plate or one.alive is not False:  # else a lock file without an owner, which nobody will lock again
             services.append({**(plate or {}), "token": one.token, "alive": one.alive})
     return Snapshot(

@@ -120,7 +120,7 @@ def _is_locked(descriptor: int) -> bool:
 def _read_plate(descriptor: int) -> Mapping[str, Any] | None:
     for _ in range(LOOKS):
         head, _, rest = os.pread(descriptor, PLATE_BYTES, 0).partition(b"\n")
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             checksum, length = (int(number, 16) for number in head.split())
             text = rest[:length]
             if zlib.crc32(text) == checksum and len(text) == length:
