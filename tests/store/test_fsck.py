@@ -160,3 +160,12 @@ def test_a_service_that_comes_and_goes_meanwhile_is_no_damage(
     monkeypatch.setattr(fsck, "_queries", after_a_session)
     assert Store.fsck(directory) == []
     assert sessions
+
+
+def test_a_defect_of_ours_is_not_called_damage(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(*arguments: object) -> Iterator[Finding]:
+        raise TypeError("a defect")
+
+    monkeypatch.setattr(fsck, "_counters", defective)
+    with pytest.raises(TypeError, match="a defect"):
+        Store.fsck(sound)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from smtspool.errors import InfrastructureError, MisuseError
-from smtspool.query import Query, Status
+from smtspool.query import Query
 
 from .answers import check_answer
 from .contradictions import CONTRADICTIONS, Fault
@@ -86,7 +86,8 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
                 # Damaged text is to be reported, not to end the report.
                 connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
                 found.extend(_journal(path))
-                found.extend(_findings(connection, directory))
+                for finding in _findings(connection, directory):
+                    found.append(finding)  # one by one: what was found before an error is told
     except (InfrastructureError, sqlite3.Error) as error:
         cause = error.__cause__ or error
         if getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
@@ -94,6 +95,8 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
         message = f"the store is damaged: run `smtspool salvage` ({cause})"
         found.append(Finding(Fault.DATABASE, str(path), message))
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        if not any(finding.fault is Fault.DATABASE for finding in found):
+            raise  # SQLite has vouched for the type of every value, so it is a defect of ours
         found.append(Finding(Fault.DATABASE, str(path), f"a value that cannot be read: {error}"))
     return found, state
 
@@ -216,7 +219,7 @@ def _prefix(
 def _result(subject: str, query: Query, status: str, digest: bytes, body: bytes) -> Iterator[Finding]:
     try:
         answer = read_answer(body, digest)
-        if answer.status is not Status(status):
+        if answer.status.value != status:
             yield Finding(Fault.RESULT, subject, f"its row says {status}, its answer {answer.status}")
         check_answer(query, answer)
     except (Damaged, MisuseError) as error:
