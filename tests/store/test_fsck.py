@@ -63,6 +63,10 @@ PLANTED = {
         Fault.COUNTER,
     ),
     "a counter that is gone": ("DELETE FROM counters WHERE name = 'results.sat'", Fault.COUNTER),
+    "a counter of nothing that is gone": (
+        "DELETE FROM counters WHERE name = 'publications.dead'",
+        Fault.COUNTER,
+    ),
     "a digest that is not in its tree": ("UPDATE trees SET merged = 3 WHERE name = 'queries'", Fault.TREE),
     "a query that is there twice": (
         "UPDATE queries SET id = (SELECT id FROM queries WHERE number = 4) WHERE number = 5",

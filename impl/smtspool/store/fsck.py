@@ -152,11 +152,17 @@ def _journal(path: Path) -> Iterator[Finding]:
 def _schema(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Tables, indexes and triggers are those that this version makes."""
     select = "SELECT name, type, tbl_name, replace(sql, '\"', '') FROM sqlite_schema"
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
-        migrate(sound, Path(":memory:"), migrations())
+    with closing(_new_store()) as sound:
         expected = set(sound.execute(select))
     for name, *_ in sorted(expected ^ set(connection.execute(select)), key=repr):
         yield Finding(Fault.DATABASE, str(name), "is not as this version makes it")
+
+
+def _new_store() -> sqlite3.Connection:
+    """A store as this version makes it, in memory."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(connection, Path(":memory:"), migrations())
+    return connection
 
 
 def _queries(
@@ -269,7 +275,9 @@ def _trees(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 def _counters(connection: sqlite3.Connection) -> Iterator[Finding]:
     kept = dict(connection.execute("SELECT name, value FROM counters"))
-    counted = {name: 0 for name in kept if name.split(".")[0] in ("queries", "results", "publications")}
+    with closing(_new_store()) as sound:
+        names = sorted({*kept, *(name for (name,) in sound.execute("SELECT name FROM counters"))})
+    counted = {name: 0 for name in names if name.split(".")[0] in ("queries", "results", "publications")}
     for table, column in (("queries", "state"), ("results", "status"), ("publications", "state")):
         for value, number in connection.execute(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"):
             counted[f"{table}.{value}"] = number
