@@ -387,6 +387,28 @@ def test_each_stage_is_durable_before_the_next(
         assert order == ["Commit", "Move", "sync accepted"]
 
 
+def test_what_was_rejected_before_a_failure_is_counted(
+    root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Directory.rename
+
+    def fail_for_d(self: Directory, name: str, to: Directory, new_name: str) -> None:
+        if name == "d.json":
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        rename(self, name, to, new_name)
+
+    counted: list[int] = []
+    with monkeypatch.context() as patched, pytest.raises(InfrastructureError, match="Input/output error"):
+        patched.setattr(Directory, "rename", fail_for_d)
+        publish(root, "d.json", BROKEN)
+        scan(spool, ledger, count_rejected=counted.append)
+    assert counted == [1]
+    scan(spool, ledger, count_rejected=counted.append)
+    publish(root, "e.json", envelope(9))
+    scan(spool, ledger, count_rejected=counted.append)
+    assert counted == [1, 1], "d.json, and of a pass that rejects nothing, nothing"
+
+
 def test_a_draft_that_got_no_name_is_gone_after_a_failure(
     root: Path, spool: Spool, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
