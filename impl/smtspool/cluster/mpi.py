@@ -26,7 +26,9 @@ __all__ = ["MpiCommunicator", "processor_name", "started_by_mpi", "world"]
 # Set by the launchers of mpich (and Intel MPI, MVAPICH), Open MPI, and others that speak PMIx.
 _LAUNCHED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
 # MPI_Abort kills rank 0 in the middle of its sentence; the others give it so many seconds to finish it.
-LAST_WORDS = 0.5
+LAST_WORDS = 2.0
+# The launcher drops what it has not passed on when a rank aborts; rank 0 gives it so many seconds for that.
+PASSED_ON = 0.2
 DEFECT = 70  # EX_SOFTWARE: what a rank ends with that raised
 
 
@@ -118,9 +120,12 @@ class MpiCommunicator:
         return message.Irecv([buffer, self._mpi.BYTE]), buffer
 
     def Abort(self, code: int) -> NoReturn:
-        if self._comm.Get_rank() != 0:
+        first = self._comm.Get_rank() == 0
+        if not first:
             self._pause(LAST_WORDS)
         sys.stdout.flush()
         sys.stderr.flush()
+        if first:
+            self._pause(PASSED_ON)
         self._comm.Abort(code)
         os._exit(code)  # mpich returns before its launcher has killed us; nothing may follow
