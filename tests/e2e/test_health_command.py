@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from contextlib import closing
 from importlib.metadata import version
 
+from smtspool.store import Presence
 from tests.e2e.campaign import Place
 from tests.service.support import until
 
@@ -25,6 +27,14 @@ def test_a_served_campaign_is_healthy_until_its_service_is_stopped_or_killed(pla
     child.kill()
     child.communicate()
     assert place.run("health", place.root, code=5).stdout == "no service is running\n"
+
+
+def test_a_plate_that_no_service_wrote_is_none(place: Place) -> None:
+    place.create()
+    with closing(Presence(place.root / "store")) as presence:
+        presence.show({"schema": "smtspool-service-v1", "written": "soon"})
+        told = place.run("health", place.root, code=5)
+        assert told.stdout == f"service {presence.token} does not tell how it is\n"
 
 
 def test_what_fails_is_named(place: Place) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from smtspool import service
-from smtspool.store import Seen, present
 
 from .app import Dir, Exit, app
 
@@ -26,7 +26,7 @@ def health(
     database is what fails. Services on other hosts are not seen.
     """
     campaign = service.Campaign.open(directory)
-    living = [one for one in present(campaign.store) if one.alive is not False]
+    living = [one for one in service.services(campaign) if one["alive"] is not False]
     complaints = [complaint for one in living if (complaint := _complaint(one, time.time() - within))]
     if not living:
         complaints = ["no service is running"]
@@ -36,14 +36,14 @@ def health(
         raise typer.Exit(Exit.FINDINGS)
 
 
-def _complaint(one: Seen, since: float) -> str | None:
+def _complaint(one: Mapping[str, Any], since: float) -> str | None:
     """What is wrong with a service that lives; None if nothing is."""
-    if one.plate is None:
-        return f"service {one.token} does not tell how it is"
-    name = f"service {one.plate.get('pid')} on {one.plate.get('host')}"
-    if one.plate.get("written", 0) < since:
-        return f"{name} has given no sign of life for {time.time() - one.plate.get('written', 0):.0f} s"
-    if one.plate.get("state") != "serving":
-        return f"{name} is {one.plate.get('state')}"
-    failures = [f"{it['loop']} fails: {it['message']}" for it in one.plate.get("failing") or ()]
+    if "written" not in one:
+        return f"service {one['token']} does not tell how it is"
+    name = f"service {one['pid']} on {one['host']}"
+    if one["written"] < since:
+        return f"{name} has given no sign of life for {time.time() - one['written']:.0f} s"
+    if one["state"] != "serving":
+        return f"{name} is {one['state']}"
+    failures = [f"{it['loop']} fails: {it['message']}" for it in one["failing"]]
     return f"{name}: {'; '.join(failures)}" if failures else None

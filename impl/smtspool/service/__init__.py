@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .masters import MasteredService
     from .metrics import exposed
     from .oneshot import Solved, check, solve_scripts
+    from .plate import services
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
     from .pruning import Pruned, What, prune
     from .salvage import Rescue, rescue
@@ -60,6 +61,7 @@ __all__ = [
     "rescue",
     "run_demo",
     "run_until_signalled",
+    "services",
     "size",
     "snapshot",
     "solve_scripts",
@@ -83,6 +85,7 @@ __getattr__, __dir__ = exports(
         "masters": ("MasteredService",),
         "metrics": ("exposed",),
         "oneshot": ("Solved", "check", "solve_scripts"),
+        "plate": ("services",),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
         "pruning": ("Pruned", "What", "prune"),
         "salvage": ("Rescue", "rescue"),

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from smtspool import __version__
-from smtspool.store import Presence
+from smtspool.store import Presence, present
 
+from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
 from .logs import dropped_lines, plain
 from .loops import Health
 
-__all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate", "is_plate"]
+__all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate", "services"]
 
 SERVICE_SCHEMA = "smtspool-service-v1"
 SHOW_SECONDS = 1.0
@@ -45,7 +46,21 @@ _SHAPE: dict[str, Any] = {
 _SANE = 1e15
 
 
-def is_plate(members: Mapping[str, Any] | None) -> bool:
+def services(campaign: Campaign) -> list[Mapping[str, Any]]:
+    """What each service says of itself, with ``token`` and ``alive``: true, false, None (unknown).
+
+    A service that lives, or may live, and says nothing that can be read has no other members. A lock file
+    without a plate that nobody holds has no owner, and is left out.
+    """
+    found: list[Mapping[str, Any]] = []
+    for one in present(campaign.store):
+        plate = one.plate if _is_plate(one.plate) else None
+        if plate or one.alive is not False:
+            found.append({**(plate or {}), "token": one.token, "alive": one.alive})
+    return found
+
+
+def _is_plate(members: Mapping[str, Any] | None) -> bool:
     """Whether a service wrote this: a plate is a file that anything may have written to."""
     return members is not None and members.get("schema") == SERVICE_SCHEMA and _fits(members, _SHAPE)
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from smtspool.errors import InfrastructureError
 from smtspool.spool import Spool
-from smtspool.store import Counts, Pace, Store, present
+from smtspool.store import Counts, Pace, Store
 
 from .campaign import Campaign
 from .figures import amount, duration, size
 from .journal import Journal, journal
-from .plate import is_plate
+from .plate import services
 from .profiling import KNOWLEDGE
 
 __all__ = ["Snapshot", "Trouble", "look", "snapshot"]
@@ -229,18 +229,13 @@ def _around(
     except InfrastructureError as error:
         backlog = 0
         more["unreadable"] = more.get("unreadable") or str(error)
-    services = []
-    for one in present(campaign.store):
-        plate = one.plate if is_plate(one.plate) else None
-        if plate or one.alive is not False:  # else a lock file without an owner, which nobody will lock again
-            services.append({**(plate or {}), "token": one.token, "alive": one.alive})
     return Snapshot(
         str(campaign.root),
         time.time(),
         backlog,
         counts,
         dict(counters or {}),
-        services=tuple(services),
+        services=tuple(services(campaign)),
         disk_free=_disk_free(campaign),
         **more,
     )
