@@ -99,7 +99,7 @@ class Exporter(Collector):
     # -- of this process --------------------------------------------------------------------------------
 
     def _of_process(self) -> Iterator[Metric]:
-        yield self._info("build", "What serves", {"version": __version__})
+        yield self._single(InfoMetricFamily, "build", "What serves", {"version": __version__})
         yield self._gauge("jobs", "Queries that this service solves at a time", self._settings.jobs)
         solving = self._desk.solving_now()
         yield self._gauge("busy_jobs", "Queries that it is solving", len(solving))
@@ -109,9 +109,8 @@ class Exporter(Collector):
         for loop, ailment in self._health.ailing().items():
             failing.add_metric([str(self._campaign.root), loop], ailment.failures)
         yield failing
-        lost = self._family(CounterMetricFamily, "log_lines_lost", "Log lines that nobody read in time")
-        lost.add_metric([str(self._campaign.root)], dropped_lines())
-        yield lost
+        lost = "Log lines that nobody read in time"
+        yield self._single(CounterMetricFamily, "log_lines_lost", lost, dropped_lines())
         yield self._histogram("race_duration_seconds", "How long races took", self._telemetry.raced)
         yield self._histogram(
             "admission_latency_seconds",
@@ -161,17 +160,14 @@ class Exporter(Collector):
         return kind(f"smtspool_{name}", text, labels=["campaign", *(labels or [])])
 
     def _gauge(self, name: str, text: str, value: float) -> Metric:
-        family = self._family(GaugeMetricFamily, name, text)
-        family.add_metric([str(self._campaign.root)], value)
-        return family  # type: ignore[no-any-return]
-
-    def _info(self, name: str, text: str, value: dict[str, str]) -> Metric:
-        family = self._family(InfoMetricFamily, name, text)
-        family.add_metric([str(self._campaign.root)], value)
-        return family  # type: ignore[no-any-return]
+        return self._single(GaugeMetricFamily, name, text, value)
 
     def _histogram(self, name: str, text: str, histogram: Histogram) -> Metric:
-        buckets, total = histogram.read()
-        family = self._family(HistogramMetricFamily, name, text)
-        family.add_metric([str(self._campaign.root)], buckets, total)
-        return family  # type: ignore[no-any-return]
+        return self._single(HistogramMetricFamily, name, text, *histogram.read())
+
+    def _single(self, kind: Any, name: str, text: str, *value: object) -> Metric:
+        """The family of a metric that has no further label."""
+        family: Any = self._family(kind, name, text)
+        family.add_metric([str(self._campaign.root)], *value)
+        metric: Metric = family
+        return metric

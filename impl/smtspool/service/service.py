@@ -175,18 +175,14 @@ class Service:
                 self._open()
                 self._up.set()
         except LastingError as error:
-            self._refuse(error)
+            self._stop_for_good(error)
         except MACHINE_FAILURES:
             raise  # and tried again
         except SmtspoolError as error:
-            self._refuse(error)
+            self._stop_for_good(error)
         finally:
             self._attempted.set()
         return KEEP_SECONDS if self._up.is_set() else FINISHED
-
-    def _refuse(self, error: Exception) -> None:
-        self.health.fatal(error)
-        self.stop()
 
     def _open(self) -> None:
         if self._creates:
