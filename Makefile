@@ -30,9 +30,9 @@ lint: $(VENV)/stamp
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-# Two at a time: most tests wait for processes, not for a processor.
+# Three at a time, also with two processors: most tests wait for processes. The slowest are named at the end.
 test: lint
-	$(BIN)/python -W error -m pytest -n 2 --dist worksteal
+	$(BIN)/python -W error -m pytest -n 3 --dist worksteal --durations=30
 
 models: $(VENV)/stamp
 	$(BIN)/python -m conformance models
