@@ -32,14 +32,20 @@ class ScriptedServer:
         script = self._scripts[min(number, len(self._scripts)) - 1]
         channel, theirs = socket.socketpair()
         stderr, stderr_end = os.pipe()
-        with theirs:
+        try:
             process = subprocess.Popen(
                 [sys.executable, "-S", "-E", str(_HELPER), str(theirs.fileno()), *script],
                 stderr=stderr_end,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
-        os.close(stderr_end)
+        except OSError:
+            channel.close()
+            os.close(stderr)
+            raise
+        finally:
+            theirs.close()
+            os.close(stderr_end)
         channel.setblocking(False)
         os.set_blocking(stderr, False)
         self._processes.append(process)
