@@ -22,6 +22,8 @@ ROOT = Path(__file__).parent.parent
 CODE = ROOT / "impl" / "smtspool"
 FILES = sorted(CODE.rglob("*.py"))
 LONGEST_FILE = 400
+CITING = ("impl", "models", "conformance", "docs")
+TEXTS = {".cfg", ".md", ".py", ".tla", ".toml", ".tsv"}
 LONGEST_LINE_OF_HELP = 60  # so that a list of commands fits a terminal
 
 # Which folders, or single modules, each of them may import.
@@ -167,6 +169,22 @@ def test_every_reason_and_status_is_documented() -> None:
     documents = "".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
     for value in (*errors.Reason, *Status):
         assert f"`{value}`" in documents, f"{value!r} is not documented"
+
+
+def test_every_report_that_is_cited_is_explained_section_by_section() -> None:
+    page = ROOT / "docs" / "sources.md"
+    paragraph = re.compile(r"^### (F\d+)\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+    explained = dict(paragraph.findall(page.read_text()))
+    cited: set[str] = set()
+    for path in (path for folder in CITING for path in (ROOT / folder).rglob("*")):
+        if path.suffix in TEXTS and path != page:
+            text = path.read_text()
+            cited.update(re.findall(r"\bF\d{3}\b", text))
+            for first, last in re.findall(r"\bF(\d{3})(?:-| to )F(\d{3})\b", text):
+                cited.update(f"F{number}" for number in range(int(first), int(last)))
+            for report, section in re.findall(r"\b(F\d{3}) (?:§|sections? )(\d(?:\.\d+)*)", text):
+                assert re.search(rf"§{section}(?!\.?\d)", explained[report]), f"{path}: {report} §{section}"
+    assert cited == set(explained)
 
 
 def test_commands_of_the_readme_exist() -> None:

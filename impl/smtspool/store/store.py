@@ -104,7 +104,7 @@ class Store:
     def admit(self, files: Sequence[QueryFile], *, limit_ms: int | None = None) -> list[bool]:
         """Store the queries of files durably, all or none; True for each query that is new, file by file.
 
-        Idempotent (F364 §3.4). A query that is there keeps the larger timeout and the larger priority, and
+        Idempotent (F364 §4.2). A query that is there keeps the larger timeout and the larger priority, and
         gains the witness if that is new. What is recorded of each file, its *submissions*, and the counters
         ``admission.*`` are of the same transaction, and a file that is admitted again counts once. A result
         with something new to tell is due for publication again. A query that ended ``unknown`` at its time

@@ -1,7 +1,7 @@
 """Who asked what: the submissions of a query, and how they are recorded, read and listed.
 
 A submission is one ``check-sat`` of one file. Its key is the query, the mark of the file and the number of
-the ``check-sat``, so that a file which is admitted again after a crash is recorded once (F364 §3.4).
+the ``check-sat``, so that a file which is admitted again after a crash is recorded once (F364 §4.2).
 """
 
 from __future__ import annotations
