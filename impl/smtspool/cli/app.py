@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from smtspool import service
 from smtspool.errors import MisuseError
+from smtspool.service import BUNDLED
 
 __all__ = ["COMMANDS", "Dir", "Engines", "Exit", "Jobs", "Json", "Timeout", "app", "timeout_ms"]
 
@@ -95,7 +96,7 @@ Json = Annotated[bool, typer.Option("--json", help="JSON for machines, one docum
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Queries solved at the same time.")]
 Engines = Annotated[
     list[str] | None,
-    typer.Option("--engine", "-e", help="bitwuzla, z3, cvc5 or NAME=COMMAND; repeat it: a sat takes two."),
+    typer.Option("--engine", "-e", help=f"{', '.join(BUNDLED)} or NAME=COMMAND; repeat it: a sat takes two."),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds per query.")]
 

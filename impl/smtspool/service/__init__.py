@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .demo import run_demo
     from .export import Export, export_inputs
     from .figures import size
-    from .installed import versions
+    from .installed import BUNDLED, versions
     from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
     from .metrics import exposed
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .unadmitted import Unadmitted, find_unadmitted
 
 __all__ = [
+    "BUNDLED",
     "Backup",
     "Campaign",
     "Domain",
@@ -80,7 +81,7 @@ __getattr__, __dir__ = exports(
         "demo": ("run_demo",),
         "export": ("Export", "export_inputs"),
         "figures": ("size",),
-        "installed": ("versions",),
+        "installed": ("BUNDLED", "versions"),
         "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),
         "metrics": ("exposed",),

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from smtspool.errors import ConfigError
-from smtspool.solve import parse_engine
+from smtspool.solve import BUNDLED, parse_engine
 
 if TYPE_CHECKING:
     from .campaign import Campaign
@@ -57,7 +57,7 @@ class Settings:
         high=MAX_JOBS,
     )
     engines: tuple[str, ...] = setting(
-        ("bitwuzla", "z3", "cvc5"),
+        BUNDLED,
         "Engines of the portfolio: bundled names, or NAME=COMMAND for any SMT-LIB 2 solver.",
     )
     hedge: str = setting(

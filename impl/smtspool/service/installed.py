@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
-
 from smtspool import __version__
+from smtspool.solve import BUNDLED, ENGINES
 
-__all__ = ["versions"]
-
-_PACKAGES = {"bitwuzla": "bitwuzla", "z3": "z3-solver", "cvc5": "cvc5"}
+__all__ = ["BUNDLED", "versions"]
 
 
 def versions() -> dict[str, str]:
     """Name to version; read from what pip has written, so that no engine is imported."""
-    engines = {engine: _installed(package) for engine, package in _PACKAGES.items()}
+    import platform  # here, since every command imports this module for the names of the engines
+    from importlib.metadata import PackageNotFoundError, version
+
+    def installed(package: str) -> str:
+        try:
+            return version(package)
+        except PackageNotFoundError:
+            return "not installed"
+
+    engines = {engine.name: installed(engine.package) for engine in ENGINES}
     return {"smtspool": __version__, **engines, "Python": platform.python_version()}
-
-
-def _installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from smtspool.lazily import exports
 
 if TYPE_CHECKING:
+    from .bundled import BUNDLED, ENGINES
     from .cancellation import Cancellation, CancelReason
     from .capabilities import PROBED, Capabilities, probe
     from .domainprobe import Probe, ProbeEnd, restrict
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from .race import RaceRules
     from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
     from .runningtime import RunningTime
-    from .spec import BUNDLED, EngineSpec, HelperLimits, parse_engine
+    from .spec import EngineSpec, HelperLimits, parse_engine
     from .verification import Verdict
 
 __all__ = [
     "BUNDLED",
+    "ENGINES",
     "PROBED",
     "CancelReason",
     "Cancellation",
@@ -62,6 +64,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "bundled": ("BUNDLED", "ENGINES"),
         "cancellation": ("Cancellation", "CancelReason"),
         "capabilities": ("PROBED", "Capabilities", "probe"),
         "domainprobe": ("Probe", "ProbeEnd", "restrict"),
@@ -73,7 +76,7 @@ __getattr__, __dir__ = exports(
         "race": ("RaceRules",),
         "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
         "runningtime": ("RunningTime",),
-        "spec": ("BUNDLED", "EngineSpec", "HelperLimits", "parse_engine"),
+        "spec": ("EngineSpec", "HelperLimits", "parse_engine"),
         "verification": ("Verdict",),
     },
 )

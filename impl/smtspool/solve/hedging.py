@@ -17,12 +17,12 @@ from typing import Any
 
 from smtspool.query import Query
 
+from .bundled import usual
+
 __all__ = ["Hedge", "HedgePolicy", "Plan", "Time"]
 
 _WINDOW = 64  # answers remembered per class and engine
 _PRIOR_WEIGHT = 4  # a prior counts as this many answers
-_PRIOR_MS: Mapping[str, float] = {"bitwuzla": 1.4, "z3": 5.0, "cvc5": 6.0}  # warm, per SAGE query
-_STRANGER_MS = 20.0  # an engine nobody measured
 _LONGEST_MS = 1e9  # eleven days; no query may take so long
 
 
@@ -163,7 +163,7 @@ def _of(records: Mapping[str, _Record], engine: str) -> _Record:
 @cache
 def _prior(engine: str) -> _Record:
     """Shared and never added to."""
-    return _Record([_PRIOR_MS.get(engine, _STRANGER_MS)] * _PRIOR_WEIGHT)
+    return _Record([usual(engine).solve_ms] * _PRIOR_WEIGHT)
 
 
 def _record(members: object) -> _Record | None:

@@ -10,9 +10,9 @@ from typing import Any
 
 from smtspool.errors import ConfigError
 
-__all__ = ["BUNDLED", "EngineSpec", "HelperLimits", "parse_engine"]
+from .bundled import BUNDLED
 
-BUNDLED = ("bitwuzla", "z3", "cvc5")  # engines that come as Python wheels
+__all__ = ["EngineSpec", "HelperLimits", "parse_engine"]
 
 MIB = 1 << 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")

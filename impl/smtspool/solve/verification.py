@@ -16,13 +16,12 @@ from typing import NamedTuple
 from smtspool.errors import AdmissionError, InfrastructureError
 from smtspool.query import Attempt, Query, Status, refutable
 
+from .bundled import usual
 from .cancellation import Cancellation, CancelReason
 from .persistent import PersistentSolver
 
 __all__ = ["NOBODY_KNOWS", "Verdict", "Verifier"]
 
-_USUAL_MS: Mapping[str, float] = {"bitwuzla": 0.8, "z3": 1.0, "cvc5": 3.0}  # a warm check of a SAGE model
-_STRANGER_MS = 5.0  # an engine nobody measured
 _SMOOTHING = 0.1  # weight of the newest check in an engine's mean cost
 _FORGETTING = 0.01  # what a check elsewhere takes an engine back towards its usual cost: it is tried again
 
@@ -71,7 +70,7 @@ class Verifier:
         self._lanes = {lane.engine: lane for lane in lanes}
         self._takes = takes
         self._clock = clock
-        self._costs = {lane.engine: _Cost(_USUAL_MS.get(lane.engine, _STRANGER_MS)) for lane in lanes}
+        self._costs = {lane.engine: _Cost(usual(lane.engine).check_ms) for lane in lanes}
         self._numbers = itertools.count(1)
 
     def verify(

@@ -1,7 +1,10 @@
 """The engines, inside their helpers. Imported only by fork servers: the service never loads an engine."""
 
+from importlib import import_module
+
 from smtspool.errors import ConfigError
 
+from ..bundled import ENGINES
 from ..spec import EngineSpec
 from .base import Engine, EngineDied, EngineError, Session, Wanted
 
@@ -14,18 +17,11 @@ def load_engine(spec: EngineSpec) -> Engine:
         from .external import External
 
         return External(spec)
-    if spec.name == "bitwuzla":
-        from .bitwuzla_wheel import BitwuzlaEngine
-
-        return BitwuzlaEngine(spec)
-    if spec.name == "z3":
-        from .z3_wheel import Z3Engine
-
-        return Z3Engine(spec)
-    if spec.name == "cvc5":
-        from .cvc5_wheel import Cvc5Engine
-
-        return Cvc5Engine(spec)
+    for bundled in ENGINES:
+        if bundled.name == spec.name:
+            module, _, factory = bundled.factory.partition(":")
+            engine: Engine = getattr(import_module(f".{module}", __name__), factory)(spec)
+            return engine
     raise ConfigError(f"no engine {spec.name!r} is bundled")
 
 

@@ -1,0 +1,50 @@
+"""The engines that come as Python wheels: one row each.
+
+Everything else follows from the rows: the names that may be set and their fixed order, the module that a
+helper imports, the package whose version is told, and what an engine is expected to take before it has been
+timed. Which logics an engine takes is no column: it is asked, since what it promises may be wrong
+(``capabilities``).
+
+A new engine is a row here, its module in ``engines``, and its wheel in ``pyproject.toml``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["BUNDLED", "ENGINES", "Bundled", "Costs", "usual"]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What an engine usually takes, milliseconds of a warm helper."""
+
+    solve_ms: float  # for a query of SAGE
+    check_ms: float  # for the check of a model of one
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """One engine: ``package`` is its wheel's name in the registry, ``factory`` the module and class of
+    ``engines`` that a helper makes it from. ``costs`` are measured: docs/measurements.md."""
+
+    name: str
+    package: str
+    factory: str
+    costs: Costs
+
+
+ENGINES: tuple[Bundled, ...] = (
+    Bundled("bitwuzla", "bitwuzla", "bitwuzla_wheel:BitwuzlaEngine", Costs(solve_ms=1.4, check_ms=0.8)),
+    Bundled("z3", "z3-solver", "z3_wheel:Z3Engine", Costs(solve_ms=5.0, check_ms=1.0)),
+    Bundled("cvc5", "cvc5", "cvc5_wheel:Cvc5Engine", Costs(solve_ms=6.0, check_ms=3.0)),
+)
+BUNDLED: tuple[str, ...] = tuple(engine.name for engine in ENGINES)
+
+_STRANGER = Costs(solve_ms=20.0, check_ms=5.0)  # an external command, which nobody measured
+_COSTS = {engine.name: engine.costs for engine in ENGINES}
+
+
+def usual(engine: str) -> Costs:
+    """What to expect of ``engine``, bundled or not, before it has been timed."""
+    return _COSTS.get(engine, _STRANGER)
