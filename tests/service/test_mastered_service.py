@@ -117,7 +117,7 @@ def test_a_defect_of_one_service_ends_all_in_order(
         return join(self, timeout_s)
 
     monkeypatch.setattr(Service, "join", defective)
-    # A renewal that rank 0 begins before it hears of the failure would end with "no record from rank 1" instead.
+    # A renewal that rank 0 begins before it hears of the failure would end with "no record from rank 1".
     bus, _, ended = fleet(campaigns, "ab", once=False, settings=replace(SETTINGS, renew_seconds=60))
     assert all(isinstance(one, Aborted) for one in ended)
     assert sorted(bus.aborted) == [(0, 70), (1, 70)]

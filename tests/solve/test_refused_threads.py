@@ -66,7 +66,7 @@ def test_a_race_goes_on_without_whom_it_has_no_thread_for() -> None:
 
 
 def solved_with_one_thread(portfolio: Portfolio) -> Answer:
-    """Solve when the only thread is idle, which it is a moment after its work has ended and nothing tells when.
+    """Solve when the only thread is idle, which is a moment after its work has ended; nothing tells when.
 
     Until then the kernel refuses the engine that comes first a thread, or the second one its helper.
     """
