@@ -27,7 +27,7 @@ from conformance.engine.trace import TraceError
 from conformance.matrix import SUBJECTS, faults, generated, measure, update
 from conformance.mutants_page import PAGE, page
 from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
-from conformance.race_stress import stress
+from conformance.race.stress import stress
 from conformance.recording import check_file
 
 MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))

@@ -23,7 +23,9 @@ from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from conformance import cancellation_mutants, cancellation_run, protocols, spool_mutants
+from conformance import protocols
+from conformance.cancellation import mutants as cancellation_mutants
+from conformance.cancellation import run as cancellation_run
 from conformance.engine.code_mutants import code_mutants
 from conformance.engine.gates import GateError
 from conformance.engine.judge import judge, judge_fairness, pure_of
@@ -32,6 +34,7 @@ from conformance.engine.model_mutants import ModelMutant, Module, model_mutants
 from conformance.engine.module import identifiers
 from conformance.engine.mutants import Mutant
 from conformance.report import Kill
+from conformance.spool_admission import mutants as spool_mutants
 
 __all__ = [
     "SUBJECTS",

@@ -10,26 +10,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from conformance import cancellation_run, profile_run, qualification_run, race_run
-from conformance.cancellation import Helpers
-from conformance.cancellation_walk import CancellationWalks
+from conformance.cancellation import run as cancellation_run
+from conformance.cancellation.system import Helpers
+from conformance.cancellation.walk import CancellationWalks
 from conformance.driving import told
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence, Replay
 from conformance.engine.walk import repeat
-from conformance.profile_walk import ProfileWalks
-from conformance.qualification_walk import QualificationWalks
-from conformance.race_walk import RaceWalks
+from conformance.profile_recovery import run as profile_run
+from conformance.profile_recovery.walk import ProfileWalks
+from conformance.qualification import run as qualification_run
+from conformance.qualification.walk import QualificationWalks
+from conformance.race import run as race_run
+from conformance.race.walk import RaceWalks
 from conformance.report import Figures, Kill, Report
-from conformance.spool import SpoolAdapter
-from conformance.spool_mutants import MUTANTS
-from conformance.spool_stress import BATCH as STRESS_BATCH
-from conformance.spool_stress import stress
-from conformance.spool_trace import check, explain, lines_of
-from conformance.spool_walk import BATCH as WALK_BATCH
-from conformance.spool_walk import SpoolWalks, walk
+from conformance.spool_admission.mutants import MUTANTS
+from conformance.spool_admission.stress import BATCH as STRESS_BATCH
+from conformance.spool_admission.stress import stress
+from conformance.spool_admission.system import SpoolAdapter
+from conformance.spool_admission.trace import check, explain, lines_of
+from conformance.spool_admission.walk import BATCH as WALK_BATCH
+from conformance.spool_admission.walk import SpoolWalks, walk
 
 __all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
 
@@ -45,7 +48,7 @@ NAMES = ("spool", *_RUNS)
 PATHS = tuple(f"{name}/{graph}" for name, run in _RUNS.items() for graph in run.GRAPHS)
 _MODELS = Path(__file__).parent.parent / "models"
 CORPUS = _MODELS / "spool_admission" / "Graph.graph.xz"
-ENTRY = "conformance.spool:consume"
+ENTRY = "conformance.spool_admission.system:consume"
 # A mutant that shows in none of this many steps of the tours has survived.
 _HUNT_TOURS = 40
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance import cancellation_windows as solving
-from conformance import spool_trace as spool
+from conformance.cancellation import windows as solving
 from conformance.engine.trace import Recorded, TraceError, read
+from conformance.spool_admission import trace as spool
 
 __all__ = ["check_file"]
 

@@ -9,10 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conformance import cancellation_run, protocols
-from conformance.cancellation import INVARIANTS, MODULE, CancellationSystem
-from conformance.cancellation_mutants import MUTANTS, SHOWS_IN
-from conformance.cancellation_run import GRAPHS
+from conformance import protocols
+from conformance.cancellation import run as cancellation_run
+from conformance.cancellation.mutants import MUTANTS, SHOWS_IN
+from conformance.cancellation.run import GRAPHS
+from conformance.cancellation.system import INVARIANTS, MODULE, CancellationSystem
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from conformance.cancellation_stress import stress
-from conformance.cancellation_trace import check, damage, explain
+from conformance.cancellation.stress import stress
+from conformance.cancellation.trace import check, damage, explain
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "381"))
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from conformance.cancellation_walk import walk
+from conformance.cancellation.walk import walk
 
 FLOORS = {
     "Register": 50,

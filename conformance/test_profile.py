@@ -9,15 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conformance import profile_run, protocols
+from conformance import protocols
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant
-from conformance.profile import MODULE
-from conformance.profile_invariants import invariants
-from conformance.profile_mutants import MUTANTS, SHOWS_IN
-from conformance.profile_oracle import ANSWERS, DOMAINS, check_answers, check_domains, expected_domains
-from conformance.profile_run import GRAPHS
+from conformance.profile_recovery import run as profile_run
+from conformance.profile_recovery.invariants import invariants
+from conformance.profile_recovery.mutants import MUTANTS, SHOWS_IN
+from conformance.profile_recovery.oracle import (
+    ANSWERS,
+    DOMAINS,
+    check_answers,
+    check_domains,
+    expected_domains,
+)
+from conformance.profile_recovery.run import GRAPHS
+from conformance.profile_recovery.system import MODULE
 from smtspool.profile import Policy
 
 WORKERS = os.cpu_count() or 1

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance import profile_run
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import Graph, GraphError, from_text, load, to_text
 from conformance.engine.module import variables
@@ -17,8 +16,9 @@ from conformance.engine.mutants import Mutant, Substitution
 from conformance.engine.replay import Divergence, Replay, State
 from conformance.engine.tours import shortest_path
 from conformance.engine.values import Function, Value
-from conformance.profile import MODULE, ProfileAdapter, ProfileSystem
-from conformance.profile_run import ENTRY, GRAPHS
+from conformance.profile_recovery import run as profile_run
+from conformance.profile_recovery.run import ENTRY, GRAPHS
+from conformance.profile_recovery.system import MODULE, ProfileAdapter, ProfileSystem
 
 ROOT = MODULE.parent.parent.parent
 SEAM = (

@@ -9,7 +9,6 @@ from contextlib import closing
 
 import pytest
 
-from conformance import profile_run
 from conformance.engine.gates import Nursery
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence
@@ -17,11 +16,12 @@ from conformance.engine.trace import Recorded, TraceError
 from conformance.engine.values import Function, Value, show
 from conformance.engine.walk import repeat
 from conformance.engine.walk import walk as engine_walk
-from conformance.profile_mutants import MUTANTS
-from conformance.profile_stress import BOUNDS as STRESS_BOUNDS
-from conformance.profile_stress import stress
-from conformance.profile_trace import check, damage, explain, lines_of
-from conformance.profile_walk import BOUNDS, ProfileWalks, walk
+from conformance.profile_recovery import run as profile_run
+from conformance.profile_recovery.mutants import MUTANTS
+from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
+from conformance.profile_recovery.stress import stress
+from conformance.profile_recovery.trace import check, damage, explain, lines_of
+from conformance.profile_recovery.walk import BOUNDS, ProfileWalks, walk
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
 # How often 30 walks of 60 steps take each step, at the least: about half of what they do.

@@ -10,17 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from conformance import protocols, qualification_run
+from conformance import protocols
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant, Substitution
 from conformance.engine.replay import Divergence
 from conformance.engine.values import Function, Value
-from conformance.qualification import INVARIANTS, MODULE, QualificationSystem
-from conformance.qualification_disturbances import FILE_CALL
-from conformance.qualification_mutants import MUTANTS, SHOWS_IN
-from conformance.qualification_projection import PC_OF_GATE, PHASE_OF_ACT
-from conformance.qualification_run import GRAPHS
+from conformance.qualification import run as qualification_run
+from conformance.qualification.disturbances import FILE_CALL
+from conformance.qualification.mutants import MUTANTS, SHOWS_IN
+from conformance.qualification.projection import PC_OF_GATE, PHASE_OF_ACT
+from conformance.qualification.run import GRAPHS
+from conformance.qualification.system import INVARIANTS, MODULE, QualificationSystem
 
 WORKERS = os.cpu_count() or 1
 CODE = MODULE.parent.parent.parent / "impl" / "smtspool" / "cluster"

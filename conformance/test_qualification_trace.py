@@ -14,10 +14,10 @@ import pytest
 
 from conformance.engine.replay import Divergence
 from conformance.engine.trace import Recorded
-from conformance.qualification_environment import places
-from conformance.qualification_mpi import Job, job
-from conformance.qualification_sweep import CALLS, FreeRun, Strike, sweep
-from conformance.qualification_trace import check, damage, explain
+from conformance.qualification.environment import places
+from conformance.qualification.mpi import Job, job
+from conformance.qualification.sweep import CALLS, FreeRun, Strike, sweep
+from conformance.qualification.trace import check, damage, explain
 
 TWO = ("hosta", "hostb")
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from conformance.qualification_walk import walk
+from conformance.qualification.walk import walk
 
 FLOORS = {
     "Observe Observed": 7,

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from conformance import protocols, race_run
+from conformance import protocols
 from conformance.engine.graph import Graph, load
 from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant
-from conformance.race import MODULE
-from conformance.race_invariants import invariants
-from conformance.race_mutants import MUTANTS, SHOWS_IN
-from conformance.race_run import GRAPHS
-from conformance.race_walk import walk
+from conformance.race import run as race_run
+from conformance.race.invariants import invariants
+from conformance.race.mutants import MUTANTS, SHOWS_IN
+from conformance.race.run import GRAPHS
+from conformance.race.system import MODULE
+from conformance.race.walk import walk
 
 WORKERS = os.cpu_count() or 1
 FLOORS = {

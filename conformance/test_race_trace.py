@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cancellation_windows import check, only_solving, steps, windows
+from conformance.cancellation.windows import check, only_solving, steps, windows
 from conformance.engine.trace import Recorded, TraceError, read
-from conformance.race_stress import stress
+from conformance.race.stress import stress
 from conformance.recording import check_file
-from conformance.spool_trace import SCHEMA
+from conformance.spool_admission.trace import SCHEMA
 from smtspool.query import Query, parse_smt2
 from smtspool.service import traced
 from smtspool.solve import Cancellation, CancelReason, ForkServer, Hedge, HedgePolicy, Portfolio, parse_engine

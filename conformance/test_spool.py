@@ -13,8 +13,8 @@ from conformance.engine.module import definitions, identifiers, variables
 from conformance.engine.mutants import Mutant, Substitution
 from conformance.engine.replay import Divergence, Replay, State
 from conformance.engine.values import Function, Value
-from conformance.spool import INVARIANTS, MODULE, SpoolAdapter
-from conformance.spool_mutants import MUTANTS
+from conformance.spool_admission.mutants import MUTANTS
+from conformance.spool_admission.system import INVARIANTS, MODULE, SpoolAdapter
 
 WORKERS = os.cpu_count() or 1
 

@@ -19,7 +19,7 @@ from conformance.engine.mutants import Mutant, Substitution
 from conformance.engine.replay import Divergence, Replay
 from conformance.engine.tours import shortest_path
 from conformance.engine.values import Value
-from conformance.spool import MODULE, SpoolAdapter, SpoolSystem
+from conformance.spool_admission.system import MODULE, SpoolAdapter, SpoolSystem
 
 MODELS = MODULE.parent.parent
 SEAM = {
@@ -65,7 +65,7 @@ def test_a_variable_less_in_the_projection(variable: str, monkeypatch: pytest.Mo
         def project(self) -> dict[str, Value]:
             return {name: value for name, value in super().project().items() if name != variable}
 
-    monkeypatch.setattr("conformance.spool.SpoolSystem", Without)
+    monkeypatch.setattr("conformance.spool_admission.system.SpoolSystem", Without)
     with (
         protocols.replay("spool") as replay,
         pytest.raises((Divergence, KeyError), match=variable) as seen,

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from conformance.engine.trace import TraceError
-from conformance.spool_producer import CONTENTS
-from conformance.spool_stress import BATCH, Stress, stress
-from conformance.spool_trace import check, check_file, damage, explain, lines_of, unbound
+from conformance.spool_admission.environment import CONTENTS
+from conformance.spool_admission.stress import BATCH, Stress, stress
+from conformance.spool_admission.trace import check, check_file, damage, explain, lines_of, unbound
 from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
 from smtspool.query import QueryFile

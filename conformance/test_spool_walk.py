@@ -12,9 +12,9 @@ from conformance.engine.replay import Divergence
 from conformance.engine.walk import repeat
 from conformance.engine.walk import walk as engine_walk
 from conformance.protocols import ENTRY
-from conformance.spool_mutants import MUTANTS
-from conformance.spool_trace import check, explain
-from conformance.spool_walk import BATCH, SpoolWalks, walk
+from conformance.spool_admission.mutants import MUTANTS
+from conformance.spool_admission.trace import check, explain
+from conformance.spool_admission.walk import BATCH, SpoolWalks, walk
 
 # How often 30 walks of 30 steps take each step, at the least: about half of what they do.
 FLOORS = {

@@ -27,7 +27,7 @@ def check(
     that no step explains is named, with what is possible there. Needs the models, so a checkout of smtspool.
     """
     checkout = Path(__file__).resolve().parents[3]
-    if not (checkout / "conformance" / "spool_trace.py").is_file():
+    if not (checkout / "conformance" / "recording.py").is_file():
         raise MisuseError(
             "the models are not installed with smtspool: run this in a checkout of its sources, where "
             "`make` has set up the environment, as .venv/bin/smtspool trace check FILE"

@@ -1,0 +1,1 @@
+"""Conformance of cancellation: models/ and code, held together."""

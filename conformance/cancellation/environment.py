@@ -1,0 +1,145 @@
+"""What stands in for the environment of a solver: its clock, and helpers that answer when they are told."""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+
+from conformance.engine.gates import LEDGER
+from conformance.engine.replay import Divergence
+from smtspool.errors import InfrastructureError
+from smtspool.solve import EngineSpec, Generation, HelperLimits
+
+__all__ = ["Clock", "Helpers", "Server"]
+
+_HELPER = Path(__file__).with_name("helper.py")
+
+
+class Clock:
+    """Real time, plus leaps."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self._ahead
+
+    def leap(self, seconds: float) -> None:
+        """Let time pass."""
+        self._ahead += seconds
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Conditions and queues measure their timeouts with this clock, as the code under test does."""
+        real = threading._time  # type: ignore[attr-defined]
+        threading._time = queue.time = self  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            threading._time = queue.time = real  # type: ignore[attr-defined]
+
+
+class Helpers:
+    """One small process that forks helpers; for all systems of this process, one after the other."""
+
+    def __init__(self) -> None:
+        self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-S", "-E", str(_HELPER), str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+            )
+
+    def __enter__(self) -> Helpers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.link.close()
+        self._process.wait()
+
+
+class Server:
+    """The fork server's place: real processes behind real generations."""
+
+    def __init__(self, helpers: Helpers, clock: Clock, name: str = "told") -> None:
+        self.spec = EngineSpec(name)
+        self.refuses = False
+        self.spawned: list[Generation] = []
+        self._helpers = helpers
+        self._clock = clock
+        self._commands: list[socket.socket] = []
+        self._pidfds: list[int] = []
+
+    def spawn(self, deadline: float) -> Generation:
+        """A helper that waits for a request."""
+        if self.refuses:
+            raise InfrastructureError("the machine has no process to give")
+        with ExitStack() as theirs:
+            ends = []
+            mine = []
+            for _ in range(3):
+                ours, end = socket.socketpair()
+                ends.append(theirs.enter_context(end))
+                mine.append(ours)
+            socket.send_fds(self._helpers.link, [b"fork"], [end.fileno() for end in ends])
+            pid = int(self._helpers.link.recv(64))
+        channel, errors, commands = mine
+        channel.setblocking(False)
+        errors.setblocking(False)
+        self._commands.append(commands)
+        self._pidfds.append(os.pidfd_open(pid))
+        generation = Generation(
+            number=len(self.spawned) + 1,
+            pid=pid,
+            pidfd=os.dup(self._pidfds[-1]),
+            channel=channel,
+            stderr=errors.detach(),
+            limits=HelperLimits(frame=1 << 20),
+            clock=self._clock,
+            wait_exit=partial(self._wait_exit, self._pidfds[-1]),
+        )
+        self.spawned.append(generation)
+        return generation
+
+    @staticmethod
+    def _wait_exit(pidfd: int, deadline: float) -> str | None:
+        return "signal 9" if select.select([pidfd], [], [], 5.0)[0] else None
+
+    def tell(self, number: int, command: str) -> None:
+        """A command for the helper of a generation."""
+        self._commands[number - 1].send(command.encode())
+
+    def kill(self, number: int) -> None:
+        """The helper crashes: as a process does, at once and whatever it does."""
+        signal.pidfd_send_signal(self._pidfds[number - 1], signal.SIGKILL)
+        self.require_dead(number)
+        LEDGER.killed += 1
+
+    def require_dead(self, number: int) -> None:
+        """Raises :class:`Divergence` if the process lives on."""
+        if not self._wait_exit(self._pidfds[number - 1], 0.0):
+            raise Divergence(f"the helper of generation {number} lives on")
+
+    def life(self, generation: Generation) -> str:
+        """What became of it."""
+        if generation.retired_for is not None:
+            return "retired"
+        return "valid" if generation.alive else "broken"
+
+    def close(self) -> None:
+        """End every helper; whoever left one behind has leaked it."""
+        for generation, commands, pidfd in zip(self.spawned, self._commands, self._pidfds, strict=True):
+            generation.retire("over")
+            commands.close()
+            os.close(pidfd)

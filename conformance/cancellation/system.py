@@ -1,0 +1,293 @@
+"""Cancellation: ``models/cancellation`` driven through a real ``PersistentSolver``.
+
+Requests, cancellers and the closer are threads; generations, channels, signals and helper processes are real,
+and the helper answers when it is told. Three things stand in for the environment: a server that forks such
+helpers in place of the fork server, or has none to give; SIGKILL for a helper that crashes; and the clock,
+which is real but for the leaps that let a deadline pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, cast
+
+from conformance.cancellation.environment import Clock, Helpers, Server
+from conformance.cancellation.invariants import INVARIANTS, NONE, UNSETTLED
+from conformance.cancellation.projection import CLOSER, MODULE, Projection
+from conformance.engine.gates import At, Idle, Passed
+from conformance.engine.replay import Divergence, Refused, State
+from conformance.engine.stage import Player, Stage, innermost
+from conformance.engine.values import Function
+from smtspool.actions import Step, observed_by
+from smtspool.errors import ClosedError, InfrastructureError
+from smtspool.query import Answer, Query, Status, parse_smt2
+from smtspool.solve import (
+    Cancellation,
+    CancelReason,
+    ForkServer,
+    PersistentSolver,
+)
+
+__all__ = ["INVARIANTS", "MODULE", "CancellationAdapter", "CancellationSystem", "Helpers"]
+
+FAR_S, NEAR_S = 1e7, 1e5  # deadlines that never pass, and those that a leap of the clock makes pass
+
+REGISTERED = UNSETTLED | {"retire", "unregister"}
+
+
+def query_of(letter: str) -> Query:
+    """The query that the model calls ``letter``."""
+    value = ord(letter) - ord("a") + 1
+    (query,) = parse_smt2(
+        f"(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x (_ bv{value} 8)))(check-sat)"
+    )
+    return query
+
+
+class _Seam:
+    """The observer that leads every action to the stage."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def before(self, step: Step) -> None:
+        self._stage.before(step.name, step.params)
+
+    def after(self, step: Step) -> None:
+        error = None if step.error is None else type(step.error).__name__
+        self._stage.after(step.name, step.params, step.outcome, error)
+
+
+class CancellationSystem(Projection):
+    """One solver, its helper, and everybody who uses it."""
+
+    def __init__(
+        self,
+        helpers: Helpers,
+        queries: Mapping[str, str],
+        cancellers: tuple[str, ...],
+        *,
+        racing: frozenset[str] = frozenset(),
+        limited: frozenset[str] = frozenset(),
+        patience_s: float = 10.0,
+    ) -> None:
+        self.requests = tuple(queries)
+        self.cancellers = cancellers
+        self.clock = Clock()
+        self.server = Server(helpers, self.clock)
+        self.solver = PersistentSolver(cast(ForkServer, self.server), clock=self.clock)
+        self.stage = Stage(self._waits, patience_s=patience_s)
+        self.over = Cancellation()
+        self._queries = queries
+        self._ids = {letter: query_of(letter).id for letter in sorted({*queries.values(), "a"})}
+        super().__init__(
+            {name: self.clock() + (NEAR_S if name in limited else FAR_S) for name in self.requests}
+        )
+        self._racing = racing
+        self._closing = ExitStack()
+        self._closing.enter_context(self.clock.installed())
+        self._closing.enter_context(observed_by(_Seam(self.stage)))
+        for name in (*self.requests, *cancellers, CLOSER):
+            self.stage.enter(name)
+        for name in self.requests:
+            self.stage.call(name, partial(self._solve, name))
+
+    def _solve(self, name: str) -> Answer:
+        return self.solver.solve(
+            query_of(self._queries[name]),
+            attempt_id=name,
+            deadline=self._deadlines[name],
+            cancellation=self.over if name in self._racing else None,
+        )
+
+    def close(self) -> None:
+        """End all threads and all helpers."""
+        with self._closing:
+            try:
+                self.stage.close(self._end)
+            finally:
+                self.server.close()
+
+    def _end(self) -> None:
+        """Release even those whom a fault in the code keeps: they are late."""
+        self.solver.close(0.0)
+        self.clock.leap(2 * FAR_S)
+        with self.solver._changed:
+            self.solver._changed.notify_all()
+        for generation in self.server.spawned:
+            generation.signal_kill()
+
+    def _waits(self, player: Player) -> bool:
+        """A thread waits that nobody has woken: on the solver's condition, or for a helper that lives."""
+        frame = innermost(player)
+        if frame is None:
+            return False
+        if frame.f_code.co_name == "wait":
+            return frame.f_locals.get("waiter") in self.solver._changed._waiters  # type: ignore[attr-defined]
+        if frame.f_code.co_name != "_transfer" or player.name not in self.requests:
+            return False
+        generation = self.solver._generation
+        return generation is not None and generation.alive
+
+    # steps
+
+    def perform(self, label: Function) -> None:
+        """Take the step ``label`` for real."""
+        name, by = str(label["name"]), str(label.get("by", ""))
+        if name == "CancelSolver":
+            self.cancel(by, str(label["query"]))
+        elif name == "Close":
+            self.shut()
+        elif name == "CallOff":
+            self.over.cancel(CancelReason.LOST_RACE)
+        elif name == "Reply":
+            self.reply(by, str(label["finding"]))
+        elif name == "Crash":
+            number = label["generation"]
+            assert isinstance(number, int)
+            self.crash(number)
+        elif name == "Expire":
+            self.expire(by)
+        elif name == "FailSpawn":
+            self.fail_spawn(by)
+        else:
+            passed = self.advance(by)
+            if passed.name != name:
+                raise Divergence(f"{by} took {passed.name} where the model takes {label}")
+            went = "refused" if passed.error == "ClosedError" else passed.error or passed.outcome
+            if name == "Register":
+                went = went or "registered"
+            if "outcome" in label and went != label["outcome"]:
+                raise Divergence(f"{name} of {by} went {went} where the model takes {label}")
+            if "outcome" not in label and passed.error is not None:
+                raise Divergence(f"{name} of {by} raised {passed.error}")
+
+    def advance(self, name: str) -> Passed:
+        """Let a thread take the step at whose gate it stands."""
+        at = self.stage.players[name].position
+        if isinstance(at, At) and at.name == "Signal":
+            self._hit |= self._asked(at.params["generation"])
+        passed = self.stage.release(name)
+        if passed.name == "Register" and passed.error is None and name in self._racing and self.over.reason:
+            self._due.add(name)
+        elif passed.name == "Settle":
+            self._settled.add(name)
+        elif passed.name == "Unregister":
+            self._due.discard(name)
+        elif passed.name == "Retire":
+            self.server.require_dead(int(passed.params["generation"]))
+        self._check_results()
+        return passed
+
+    def _check_results(self) -> None:
+        for name, player in self.stage.players.items():
+            if not isinstance(player.position, Idle) or player.call is not None:
+                continue
+            if name in self.requests and name not in self._last:
+                self._last[name] = self._record(name, player)
+            elif name == CLOSER and player.position.result not in (None, True):
+                raise Divergence(f"close returned {player.position.result!r}", "report")
+
+    def _record(self, name: str, player: Player) -> tuple[str, int]:
+        """What is recorded of an attempt, once its call has come back as it must."""
+        assert isinstance(player.position, Idle)
+        answer = player.position.result
+        if answer is None:
+            expected = InfrastructureError if name in self._refused else ClosedError
+            if not isinstance(player.raised, expected):
+                raise Divergence(f"the call of {name} raised {player.raised!r}", "report")
+            return NONE, 0
+        (attempt,) = answer.attempts
+        if attempt.cancelled != (answer.status is Status.UNKNOWN) or attempt.attempt_id != name:
+            raise Divergence(f"the call of {name} came back {answer}", "report")
+        return attempt.cancel_reason or NONE, attempt.generation
+
+    def cancel(self, by: str, letter: str) -> None:
+        """Somebody cancels all requests for a query."""
+        player = self.stage.players[by]
+        if not isinstance(player.position, Idle):
+            raise Refused(f"{by} is busy: {player.position}")
+        meant = {name for name in self.requests if self._queries[name] == letter}
+        should_tell = any(self._pc(name) in REGISTERED for name in meant)
+        self._due |= {name for name in meant if self._pc(name) in UNSETTLED}
+        self.stage.call(by, partial(self.solver.cancel, self._ids[letter], CancelReason.USER))
+        passed = self.stage.release(by)
+        if passed.outcome != ("told" if should_tell else "nobody"):
+            raise Divergence(f"cancel of {letter} went {passed.outcome}", "report")
+        position = player.position
+        if isinstance(position, Idle) and position.result is not should_tell:
+            raise Divergence(f"cancel of {letter} returned {position.result}", "report")
+
+    def shut(self) -> None:
+        """The closer closes; again, it has nothing to do."""
+        if not isinstance(self.stage.players[CLOSER].position, Idle):
+            raise Refused("the closer is at it")
+        if self._closer() == "open":
+            self._due |= {name for name in self.requests if self._pc(name) in UNSETTLED}
+        self.stage.call(CLOSER, partial(self.solver.close, FAR_S))
+        self.stage.release(CLOSER)
+        self._check_results()
+
+    def _asked(self, number: int) -> set[str]:
+        return {name for name in self.requests if self._pc(name) == "asked" and self._used(name) == number}
+
+    def reply(self, name: str, finding: str) -> None:
+        """The helper answers, or its engine raises."""
+        if self._pc(name) != "asked":
+            raise Refused(f"{name} has asked nobody")
+        self.server.tell(self._used(name), finding)
+        self.stage.settle(f"the reply to {name}", moved=name)
+
+    def crash(self, number: int) -> None:
+        """The helper of a generation dies."""
+        if number > len(self.server.spawned) or self.server.life(self.server.spawned[number - 1]) != "valid":
+            raise Refused(f"generation {number} has no helper")
+        self.server.kill(number)
+        self.stage.settle(f"the crash of generation {number}")
+
+    def expire(self, name: str) -> None:
+        """The deadline of a request passes."""
+        if name in self._late() or self._pc(name) == "done":
+            raise Refused(f"the deadline of {name} has passed")
+        asked = self._pc(name) == "asked"
+        self.clock.leap(NEAR_S)
+        with self.solver._changed:
+            self.solver._changed.notify_all()
+        if asked:
+            self.server.tell(self._used(name), "noise")
+        self.stage.settle(f"the deadline of {name}", moved=name if asked else None)
+
+    def fail_spawn(self, name: str) -> None:
+        """The machine has no helper to give to a request that stands at Spawn."""
+        at = self.stage.players[name].position
+        if not isinstance(at, At) or at.name != "Spawn":
+            raise Refused(f"{name} stands at {at}")
+        self.server.refuses = True
+        self._refused.add(name)
+        passed = self.stage.release(name)
+        self.server.refuses = False
+        if passed.error != "InfrastructureError":
+            raise Divergence(f"Spawn without a helper went {passed}")
+
+
+class CancellationAdapter:
+    """The bounded model's threads and helpers, as real ones."""
+
+    invariants = INVARIANTS
+    external = frozenset({"CancelSolver", "Close", "CallOff", "Reply", "Crash", "Expire", "FailSpawn"})
+    kills = frozenset({"Crash"})
+    excluded: Mapping[str, Callable[[Function, State], bool]] = {}
+
+    def __init__(
+        self, name: str, helpers: Helpers, bound: Mapping[str, Any], *, patience_s: float = 10.0
+    ) -> None:
+        self.name = name
+        self._helpers = helpers
+        self._bound = bound
+        self._patience_s = patience_s
+
+    def start(self, initial: State, variant: int) -> CancellationSystem:
+        """A fresh solver, with a thread for everybody."""
+        return CancellationSystem(self._helpers, **self._bound, patience_s=self._patience_s)

@@ -1,0 +1,180 @@
+"""Recordings of one solver's requests and cancellations, made ready for ``TraceCancellation``."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from conformance.cancellation.system import MODULE
+from conformance.engine.trace import Recorded, Trace, Verdict, validate
+from conformance.engine.values import Value, function
+from smtspool.actions import Step
+
+__all__ = ["Recorder", "check", "damage", "explain", "prepare"]
+
+CLOSER = "k"
+ALL = "all"
+_TRACE = MODULE.with_name("TraceCancellation.tla")
+_REPLIES = {"sat": "sat", "unsat": "sat", "unknown": "sat"}
+OTHER = {
+    "acquired": "busy",
+    "busy": "acquired",
+    "left": "busy",
+    "cancelled": "warm",
+    "warm": "cold",
+    "cold": "warm",
+    "sent": "cancelled",
+    "sat": "failed",
+    "unsat": "failed",
+    "failed": "sat",
+    "answered": "user",
+    "user": "answered",
+    "deadline": "answered",
+    "closed": "answered",
+    "told": "nobody",
+    "nobody": "told",
+}
+
+
+class Recorder:
+    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end."""
+
+    def __init__(self) -> None:
+        self.lines: list[Recorded] = []
+        self._turn = threading.Lock()
+
+    def before(self, step: Step) -> None:
+        self._turn.acquire()
+
+    def after(self, step: Step) -> None:
+        number = len(self.lines) + 1
+        error = None if step.error is None else type(step.error).__name__
+        who = threading.current_thread().name
+        self.lines.append(
+            Recorded(number, who, number, number, step.name, step.params, step.outcome, error, begun=number)
+        )
+        self._turn.release()
+
+
+def prepare(lines: Sequence[Recorded], letters: Mapping[str, str]) -> Trace:
+    """The lines in their order, each with who of the model took the step; ``letters`` names the queries.
+
+    The order is exact, so it is one sequence: what a thread did before another one need not be said.
+    """
+    trace: list[Value] = []
+    on: dict[str, str] = {}  # thread -> the attempt it works on, or the closer
+    for line in lines:
+        attempt = line.params.get("attempt")
+        before = on.get(line.who, "") if line.action == "Register" else ""
+        if attempt is not None:
+            on[line.who] = str(attempt)
+        elif line.action == "Close":
+            on[line.who] = CLOSER
+        elif line.action == "CancelSolver":
+            on[line.who] = f"c.{line.who}"
+        record: dict[Value, Value] = {
+            "name": line.action,
+            "by": on.get(line.who, line.who),
+            "outcome": _outcome(line),
+            "generation": _generation(line),
+            "query": letters.get(str(line.params.get("query", "")), ""),
+            "after": before,
+            "needs": function({}),
+        }
+        trace.append(function({key: value for key, value in record.items() if value not in ("", 0)}))
+    return {ALL: trace}
+
+
+def _outcome(line: Recorded) -> str:
+    if line.action == "Register":
+        return "refused" if line.error == "ClosedError" else line.error or "registered"
+    if line.action == "Spawn":
+        return "" if line.error is None else "failed"
+    if line.error is not None:
+        return f"raised {line.error}"
+    if line.action == "Answer":
+        return _REPLIES.get(line.outcome or "", line.outcome or "")
+    return line.outcome or ""
+
+
+def _generation(line: Recorded) -> int:
+    if line.action == "Spawn" and line.outcome:
+        return int(line.outcome.removeprefix("generation "))
+    number = line.params.get("generation", 0)
+    assert isinstance(number, int)
+    return number
+
+
+def _renamed(lines: Sequence[Recorded], letters: Mapping[str, str]) -> list[Recorded]:
+    """The attempts named by their query and a number."""
+    names: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    found = []
+    for line in lines:
+        if "attempt" in line.params:
+            attempt, letter = str(line.params["attempt"]), letters[str(line.params["query"])]
+            if attempt not in names:
+                counts[letter] += 1
+                names[attempt] = f"{letter}.{counts[letter]}"
+            line = replace(line, params={**line.params, "attempt": names[attempt]})
+        found.append(line)
+    return found
+
+
+def check(recordings: Sequence[Sequence[Recorded]]) -> list[Verdict]:
+    """Validate recordings with TLC, all in one run."""
+    ids = sorted(
+        {str(line.params["query"]) for lines in recordings for line in lines if "query" in line.params}
+    )
+    letters = {query: f"q{number}" for number, query in enumerate(ids, 1)}
+    # TLC's states are as wide as there are names, so all recordings share theirs.
+    shared = [_renamed(lines, letters) for lines in recordings]
+    every = [line for lines in shared for line in lines]
+    asked = [line for line in every if "attempt" in line.params]
+    requests = {str(line.params["attempt"]): letters[str(line.params["query"])] for line in asked}
+    # Only who ends for its deadline, or is not told why it left, may have been late.
+    limited = {str(line.params["attempt"]) for line in asked if line.outcome in ("deadline", "left")}
+    threads = {line.who for line in every}
+    constants: dict[str, Value] = {
+        "Requests": frozenset(requests),
+        "Queries": frozenset(letters.values()),
+        "QueryOf": function(requests),
+        "Racing": frozenset(),
+        "Limited": frozenset(limited),
+        "Cancellers": frozenset(f"c.{who}" for who in threads),
+        "Closer": CLOSER,
+        "Nobody": "nobody",
+    }
+    return validate(_TRACE, [prepare(lines, letters) for lines in shared], constants)
+
+
+def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
+    """The first lines that no step of the model explains, and where the model has the request."""
+    if verdict.accepted:
+        return f"{verdict.lines} lines, all explained"
+    line = lines[verdict.explained]
+    went = line.error or line.outcome
+    return (
+        f"{verdict.explained} of {verdict.lines} lines are explained, the next is not:\n"
+        f"  line {line.number}: {line.who} {line.action} {dict(line.params)} -> {went}; "
+        f"the model has it at {verdict.enabled[ALL]}"
+    )
+
+
+def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
+    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
+    another outcome."""
+    found: dict[str, list[Recorded]] = {}
+    for index, line in enumerate(lines):
+        before, after = list(lines[:index]), list(lines[index + 1 :])
+        at = f"line {line.number} ({line.action} -> {line.outcome})"
+        found[f"{at} dropped"] = [*before, *after]
+        found[f"{at} doubled"] = [*before, line, line, *after]
+        if after and after[0].who == line.who:
+            found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
+        if line.outcome in OTHER:
+            went = OTHER[line.outcome]
+            found[f"{at} goes {went}"] = [*before, replace(line, outcome=went), *after]
+    return found

@@ -1,0 +1,99 @@
+"""Random walks of cancellation beyond the bound of the graphs: more requests, more threads that cancel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from conformance.cancellation.system import INVARIANTS, CancellationSystem, Helpers
+from conformance.engine import walk as engine
+from conformance.engine.gates import At, Idle
+from conformance.engine.replay import State
+from conformance.engine.values import Function
+
+__all__ = ["CancellationWalks", "walk"]
+
+QUERIES: Mapping[str, str] = {"r1": "a", "r2": "b", "r3": "a", "r4": "b", "r5": "a", "r6": "c"}
+CANCELLERS = ("c", "d")
+
+
+class _Walk:
+    """One solver on one walk."""
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._system = CancellationSystem(
+            helpers, QUERIES, CANCELLERS, racing=frozenset({"r1", "r4"}), limited=frozenset({"r5"})
+        )
+
+    def moves(self) -> Mapping[Function, int]:
+        """Threads go on three times out of four; the rest is what disturbs them."""
+        return dict(self._moves())
+
+    def _moves(self) -> Iterator[tuple[Function, int]]:
+        system = self._system
+        players = system.stage.players
+        for name, player in players.items():
+            if isinstance(player.position, At):
+                yield Function({"name": player.position.name, "by": name}), 9
+                if player.position.name == "Spawn":
+                    yield Function({"name": "FailSpawn", "by": name}), 1
+        pc = system.project()["pc"]
+        assert isinstance(pc, Function)
+        for request in (name for name, at in pc.items() if at == "asked"):
+            yield Function({"name": "Reply", "by": request, "finding": "answer"}), 6
+            yield Function({"name": "Reply", "by": request, "finding": "error"}), 1
+        for name in CANCELLERS:
+            if isinstance(players[name].position, Idle):
+                for letter in sorted({*QUERIES.values()}):
+                    yield Function({"name": "CancelSolver", "by": name, "query": letter}), 1
+        for number, generation in enumerate(system.server.spawned, 1):
+            if system.server.life(generation) == "valid":
+                yield Function({"name": "Crash", "generation": number}), 4
+        if system.over.reason is None:
+            yield Function({"name": "CallOff"}), 1
+        if pc["r5"] != "done" and not system.project()["late"]:
+            yield Function({"name": "Expire", "by": "r5"}), 1
+        if system.project()["closer"] == "open":
+            yield Function({"name": "Close", "by": "k"}), 1
+
+    def take(self, move: Function) -> str:
+        """Take the step; how it went."""
+        if "by" not in move or str(move["name"]) in ("FailSpawn", "Reply", "CancelSolver", "Expire", "Close"):
+            self._system.perform(move)
+            return ""
+        passed = self._system.advance(str(move["by"]))
+        outcome = (passed.outcome or "") if passed.name != "Spawn" else ""
+        return passed.error or outcome
+
+    def project(self) -> State:
+        """The real state."""
+        return self._system.project()
+
+    def close(self) -> None:
+        """End all threads and helpers."""
+        self._system.close()
+
+
+class CancellationWalks:
+    """One solver with six requests for three queries, and two threads that cancel."""
+
+    name = "cancellation"
+    invariants = INVARIANTS
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+
+    def begin(self, variant: int) -> engine.Walk:
+        """A fresh solver; nothing that the model does not tell apart is left to ``variant``."""
+        return _Walk(self._helpers)
+
+    def shape(self, state: State) -> Hashable:
+        """Where the requests stand, whoever they are."""
+        pc = state["pc"]
+        assert isinstance(pc, Function)
+        return tuple(sorted(str(at) for at in pc.values()))
+
+
+def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
+    """Walk at random, ``fresh`` or always alike, and say what was done."""
+    with Helpers() as helpers:
+        return engine.walk(CancellationWalks(helpers), walks=walks, steps=steps, fresh=fresh)

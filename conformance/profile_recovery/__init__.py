@@ -1,0 +1,1 @@
+"""Conformance of profile recovery: models/ and code, held together."""

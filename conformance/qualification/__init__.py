@@ -1,0 +1,1 @@
+"""Conformance of qualification: models/ and code, held together."""

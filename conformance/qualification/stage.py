@@ -1,0 +1,143 @@
+"""The stage of the ranks: gates that can raise, and waits in which a rank sleeps until something happens."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.engine.gates import LEDGER, At, GateError, Idle, Passed
+from conformance.engine.stage import Moving, Player, Stage
+from conformance.qualification.environment import Gone
+from smtspool.actions import Step
+
+__all__ = ["RankStage", "Seam"]
+
+
+class RankStage(Stage):
+    """Ranks as players. A step within a step (a boundary inside an observation) has no gate of its own.
+
+    While the stage is ``free``, everybody passes every gate.
+    """
+
+    def __init__(self, *, patience_s: float) -> None:
+        super().__init__(lambda player: self._sleeps(player), patience_s=patience_s)
+        self.free = False
+        self._depth: dict[int, int] = defaultdict(int)
+        self._faults: dict[str, BaseException] = {}
+        self._asleep: set[str] = set()
+        self._woken: set[str] = set()
+        self._stir = threading.Condition()  # protects the two above
+
+    # the ranks' side
+
+    def before(self, name: str, params: Mapping[str, Any]) -> None:
+        """Stand at the gate of a step until released; it may then raise instead."""
+        me = threading.get_ident()
+        if self._depth[me] == 0 and not self.free:
+            super().before(name, params)
+            player = self._by_thread.get(me)
+            if player is not None:
+                self._raise_due(player)
+        self._depth[me] += 1
+
+    def after(self, name: str, params: Mapping[str, Any], outcome: str | None, error: str | None) -> None:
+        """A step was taken."""
+        me = threading.get_ident()
+        self._depth[me] -= 1
+        if self._depth[me] == 0:
+            super().after(name, params, outcome, error)
+
+    def pause(self, name: str) -> None:
+        """Sleep until woken. Raises what the rank was struck with."""
+        with self._stir:
+            self._asleep.add(name)
+        with self._changed:
+            self._changed.notify_all()
+        with self._stir:
+            while not (name in self._woken or name in self._faults or self._over):
+                self._stir.wait()
+            self._woken.discard(name)
+            self._asleep.discard(name)
+        self._raise_due(self.players[name])
+
+    def _raise_due(self, player: Player) -> None:
+        fault = self._faults.pop(player.name, None)
+        if fault is not None:
+            raise fault
+        if self._over:
+            raise Gone
+
+    # the scheduler's side
+
+    def wake(self, name: str) -> None:
+        """Something has happened that a sleeping rank may look at."""
+        with self._stir:
+            self._woken.add(name)
+            self._stir.notify_all()
+
+    def strike(self, name: str, fault: BaseException, *, moved: bool = True) -> None:
+        """A rank that stands at a gate, or sleeps, raises."""
+        self._faults[name] = fault
+        player = self.players[name]
+        if isinstance(player.position, At):
+            self.go(name)
+        else:
+            with self._stir:
+                self._stir.notify_all()
+            self.settle(f"{name} was struck", moved=name if moved else None)
+
+    def go(self, name: str) -> list[Passed]:
+        """Release a gate; the steps that were taken, which may be none."""
+        player = self.players[name]
+        with self._changed:
+            if not isinstance(player.position, At):
+                raise GateError(f"{name} stands at no gate: {player.position}")
+            step = player.position.name
+            player.passed.clear()
+            player.released, player.position = True, Moving()
+            LEDGER.released += 1
+            self._changed.notify_all()
+        self.settle(f"{name} took {step}")
+        return list(player.passed)
+
+    def end(self, name: str) -> None:
+        """The process of a rank ends where it is. Raises :class:`GateError` if it goes on."""
+        player = self.players[name]
+        for _ in range(20):
+            if isinstance(player.position, Idle):
+                return
+            self.strike(name, Gone())
+        raise GateError(f"{name} goes on after its end: {player.position}")
+
+    def _sleeps(self, player: Player) -> bool:
+        with self._stir:
+            return player.name in self._asleep and not (
+                player.name in self._woken or player.name in self._faults
+            )
+
+    def close_all(self) -> None:
+        """Every thread ends."""
+
+        def rouse() -> None:
+            with self._stir:
+                self._stir.notify_all()
+
+        self.close(rouse)
+
+
+class Seam:
+    """The observer that leads every action to the stage."""
+
+    def __init__(self, stage: RankStage) -> None:
+        self._stage = stage
+
+    def before(self, step: Step) -> None:
+        """A step begins."""
+        self._stage.before(step.name, step.params)
+
+    def after(self, step: Step) -> None:
+        """A step ends."""
+        error = None if step.error is None else type(step.error).__name__
+        self._stage.after(step.name, step.params, step.outcome, error)

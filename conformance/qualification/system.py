@@ -1,0 +1,313 @@
+"""Qualification: ``models/qualification`` driven through real masters.
+
+Ranks are threads, each with a real ``Master`` over a network within this process, a real directory and real
+locks. Nothing waits for time: a rank sleeps in its pause until a message, a leap of its clock or an exception
+comes. What the model calls the environment is done here: exceptions in every step and wait, damaged and old
+messages, files that fail, strangers with the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from conformance.engine.gates import At, Idle, Passed
+from conformance.engine.module import variables
+from conformance.engine.replay import Divergence, State, gate_of
+from conformance.engine.stage import Moving
+from conformance.engine.values import Function, Value
+from conformance.qualification.disturbances import Disturbances
+from conformance.qualification.environment import Places
+from conformance.qualification.faults import check_result
+from conformance.qualification.fleet import Fleet
+from conformance.qualification.invariants import INVARIANTS
+from conformance.qualification.projection import Projection
+from conformance.qualification.stage import RankStage, Seam
+from smtspool.actions import observed_by
+from smtspool.cluster import QualificationResult
+
+__all__ = ["INVARIANTS", "MODULE", "QualificationAdapter", "QualificationSystem"]
+
+MODULE = Path(__file__).parents[2] / "models" / "qualification" / "Qualification.tla"
+VARIABLES = variables(MODULE)
+
+# Where every other rank is when an exception may hit one, in the graphs that are bounded so.
+_CALM = frozenset({"observe", "wait", "leaving", "work", "unwound"})
+
+
+class QualificationSystem:
+    """One fleet."""
+
+    def __init__(
+        self,
+        places: Places,
+        hosts: tuple[str, ...],
+        *,
+        shared: bool = True,
+        given: Mapping[int, str] | None = None,
+        start_at: int = 0,
+        working: bool = False,
+        variant: int = 0,
+        patience_s: float = 10.0,
+    ) -> None:
+        self.ranks = range(len(hosts))
+        self.places = places
+        self.shared = shared
+        self.given = dict(given or dict.fromkeys(self.ranks, "int"))
+        self.start_at = start_at
+        self.stage = RankStage(patience_s=patience_s)
+        self.results: dict[int, QualificationResult] = {}  # the last one of each rank
+        self.struck: dict[int, BaseException] = {}  # what hit its protocol, in its last run
+        self.transcripts: dict[int, str] = {}  # of each generation that was verified
+        self.sworn = dict.fromkeys(self.ranks, 0)
+        self.unwound: set[int] = set()
+        self.stranger: int | None = None
+        self._how = variant
+        self.armed: dict[int, tuple[str, int, BaseException]] = {}
+        self._closing = ExitStack()
+        fleet = Fleet(
+            places,
+            hosts,
+            calls=self._called,
+            wakes=lambda rank: self.stage.wake(str(rank)),
+            pause=lambda rank: self.stage.pause(str(rank)),
+            shared=shared,
+            generations={rank: start_at if kind == "int" else True for rank, kind in self.given.items()},
+        )
+        self.network, self.clocks, self.files = fleet.network, fleet.clocks, fleet.files
+        self.held, self.masters = fleet.held, fleet.masters
+        self.projection = Projection(self, len(set(hosts)))
+        self.disturb = Disturbances(self)
+        self._closing.enter_context(observed_by(Seam(self.stage)))
+        self.stage.free = working
+        for rank in self.ranks:
+            self.stage.enter(str(rank))
+        for rank in self.ranks:
+            self._begin(rank)
+        if working:
+            self.stage.settle("startup")
+            self.stage.free = False
+            self.network.unanswered.clear()
+            for rank, master in enumerate(self.masters):
+                assert master.result is not None
+                self.results[rank] = master.result
+                self._check_transcript(master.result)
+                self.sworn[rank] = start_at + 1
+
+    def _begin(self, rank: int) -> None:
+        """Call ``start``; when everybody runs freely, without waiting for where it comes to."""
+        player = self.stage.players[str(rank)]
+        if self.stage.free and rank < len(self.ranks) - 1:
+            with self.stage._changed:
+                player.call, player.position = self.masters[rank].start, Moving()
+                self.stage._changed.notify_all()
+        else:
+            self.stage.call(str(rank), self.masters[rank].start)
+
+    def _called(self, rank: int, name: str) -> None:
+        """Every call that a rank makes of what it was given comes by here, and may raise."""
+        armed = self.armed.get(rank)
+        if armed is not None and armed[0] == name:
+            wanted, count, error = armed
+            if count:
+                self.armed[rank] = (wanted, count - 1, error)
+            else:
+                del self.armed[rank]
+                raise error
+
+    def close(self) -> None:
+        """End all threads. Raises :class:`Divergence` when one of them has left a descriptor or a lock file,
+        unless something else is on its way up."""
+        with self._closing:
+            try:
+                self.stage.close_all()
+            finally:
+                if self.stranger is not None:
+                    os.close(self.stranger)
+        left = self.places.descriptors()
+        files = self.places.leaves()
+        self.places.clear()
+        if (left or files) and sys.exc_info()[0] is None:
+            raise Divergence(f"left behind: {left + [str(path) for path in files]}", "left")
+
+    # steps
+
+    def perform(self, label: Function) -> None:
+        """Take the step ``label`` for real."""
+        name, by = str(label["name"]), label.get("by", 0)
+        assert isinstance(by, int)
+        if name == "RaiseOrdinary":
+            sent = label["sent"]
+            assert isinstance(sent, int)
+            self.disturb.raise_ordinary(by, sent)
+        elif name in self.disturb.steps:
+            self.disturb.steps[name](by)
+        else:
+            self._take(label, name, by)
+
+    def _take(self, label: Function, name: str, by: int) -> None:
+        outcome = str(label.get("outcome", ""))
+        if name == "Observe" and outcome == "Failed":
+            self.disturb.refuse_inputs(by)
+        if outcome == "Accounting":
+            self.disturb.refuse_books(by)
+        passed = self.advance(by)
+        if passed.name != name:
+            raise Divergence(f"rank {by} took {passed.name} where the model takes {label}")
+        went = "Gone" if passed.error == "FileNotFoundError" else passed.outcome
+        if went != label.get("outcome") and not (went == "Gone" and outcome == "Changed"):
+            raise Divergence(f"{name} of rank {by} went {went} where the model takes {label}")
+        if passed.error not in (None, "Gone") and outcome not in ("Gone", "Changed"):
+            raise Divergence(f"{name} of rank {by} raised {passed.error}")
+
+    def how(self) -> int:
+        """Another number each time: which of several ways the environment takes."""
+        self._how += 1
+        return self._how
+
+    def at(self, rank: int) -> str:
+        """The gate where a rank stands, "" for none."""
+        position = self.stage.players[str(rank)].position
+        return position.name if isinstance(position, At) else ""
+
+    def advance(self, rank: int) -> Passed:
+        """Let a rank take the step at whose gate it stands."""
+        passed = self.stage.release(str(rank))
+        self.armed.pop(rank, None)
+        self._note(rank, passed)
+        self.go_on()
+        return passed
+
+    def _note(self, rank: int, passed: Passed) -> None:
+        if passed.name == "Exchange" and rank == 0:
+            self.network.unanswered.clear()
+        elif passed.name == "Observe":
+            self.struck.pop(rank, None)
+        elif passed.name == "Enter" and passed.params["phase"] == "commit":
+            if self.projection.record_of(rank) == "good":
+                self.sworn[rank] = self.projection.bears(rank) + 1
+        elif passed.name == "Abort":
+            for other in self.ranks:
+                if other != rank:
+                    self.stage.end(str(other))
+
+    def go_on(self) -> None:
+        """What a service does: it shuts down a master that must. And what came out of a run is looked at."""
+        for rank in self.ranks:
+            player = self.stage.players[str(rank)]
+            if self.network.code or rank in self.unwound:
+                continue
+            if self.at(rank) == "Consume":
+                self._look_at(rank)
+            if isinstance(player.position, Idle):
+                if player.raised is not None:
+                    raise Divergence(f"rank {rank} raised {player.raised!r}", "escaped")
+                if self.masters[rank].fatal is not None:
+                    self.stage.call(str(rank), partial(self.masters[rank].shutdown, lambda: None))
+
+    def _look_at(self, rank: int) -> None:
+        result = self.projection.local(rank, "result")
+        if result is not self.results.get(rank):
+            self.results[rank] = result
+            struck = self.struck.get(rank)
+            check_result(result, struck if isinstance(struck, Exception) else None)
+            if result.verified:
+                self._check_transcript(result)
+
+    def _check_transcript(self, result: QualificationResult) -> None:
+        """One generation has one transcript, which no other one has."""
+        known = self.transcripts.setdefault(result.generation, result.proof.transcript)
+        if known != result.proof.transcript or list(self.transcripts.values()).count(known) > 1:
+            raise Divergence(f"the transcript of generation {result.generation} is {known}", "result")
+
+    # projection
+
+    def project(self) -> dict[str, Value]:
+        """The real state as values of the module's variables."""
+        return self.projection.project(VARIABLES)
+
+    def standing(self) -> frozenset[str]:
+        """The gates where ranks stand."""
+        return frozenset(
+            gate_of(Function(_gate(rank, player.position)))
+            for rank, player in ((rank, self.stage.players[str(rank)]) for rank in self.ranks)
+            if isinstance(player.position, At)
+        )
+
+
+def _gate(rank: int, at: At) -> dict[Value, Value]:
+    kept = () if at.name == "Contain" else ("phase", "round", "at", "code")
+    if at.params["rank"] != rank:
+        raise Divergence(f"rank {rank} stands at {at}", "gates")
+    return {"name": at.name, "by": rank, **{key: at.params[key] for key in kept if key in at.params}}
+
+
+class QualificationAdapter:
+    """The bounded model's ranks, as threads."""
+
+    invariants = INVARIANTS
+    external = frozenset(
+        {"Turn", "RaiseOrdinary", "RaiseControl", "Expire", "Stray", "Garble", "FailFile", "Intrude", "Swap"}
+    )
+    kills: frozenset[str] = frozenset()
+
+    def __init__(
+        self,
+        name: str,
+        places: Places,
+        hosts: tuple[str, ...] = ("hosta", "hostb"),
+        *,
+        start_at: int = 0,
+        renewals: int = 0,
+        calmly: bool = True,
+        alone: bool = False,
+        patience_s: float = 10.0,
+    ) -> None:
+        self.name = name
+        self._places = places
+        self._hosts = hosts
+        self._start_at = start_at
+        self._patience_s = patience_s
+        last = start_at + renewals
+
+        def at_the_bound(label: Function, state: State) -> bool:
+            generation, pc = state["generation"], state["pc"]
+            assert isinstance(generation, (Function, Mapping)) and isinstance(pc, (Function, Mapping))
+            return label["by"] == 0 and pc[0] == "work" and generation[0] == last
+
+        def stormy(label: Function, state: State) -> bool:
+            pc = state["pc"]
+            assert isinstance(pc, Function)
+            return calmly and any(at not in _CALM for rank, at in pc.items() if rank != label["by"])
+
+        def in_company(label: Function, state: State) -> bool:
+            pc = state["pc"]
+            assert isinstance(pc, Function)
+            return alone and pc[label["by"]] == "wait"
+
+        # What the bounds of the graph leave out, and the code would do.
+        self.excluded: Mapping[str, Callable[[Function, State], bool]] = {
+            "Turn": at_the_bound,
+            "RaiseOrdinary": stormy,
+            "RaiseControl": stormy,
+            "Expire": in_company,
+        }
+
+    def start(self, initial: State, variant: int) -> QualificationSystem:
+        """A fresh fleet."""
+        pc, given, shared = initial["pc"], initial["given"], initial["shared"]
+        assert isinstance(pc, Function) and isinstance(given, Function) and isinstance(shared, bool)
+        return QualificationSystem(
+            self._places,
+            self._hosts,
+            shared=shared,
+            given={int(str(rank)): str(kind) for rank, kind in given.items()},
+            start_at=self._start_at,
+            working=pc[0] == "work",
+            variant=variant,
+            patience_s=self._patience_s,
+        )

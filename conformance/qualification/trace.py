@@ -1,0 +1,157 @@
+"""Recordings of fleets, made ready for ``TraceQualification``."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
+from conformance.engine.values import Value, function
+from conformance.qualification.system import MODULE
+from smtspool.actions import Step
+
+__all__ = ["Recorder", "check", "damage", "explain", "prepare"]
+
+ALL = "all"
+_TRACE = MODULE.with_name("TraceQualification.tla")
+_CONTROL = {"KeyboardInterrupt", "SystemExit", "GeneratorExit"}
+_FILES = {"OSError", "FileNotFoundError", "PermissionError"}
+_ENDED = "Gone"  # the process of the rank was ended meanwhile
+_KEPT = ("phase", "round", "at", "code")
+OTHER = {
+    "Agreed": "Refused",
+    "Refused": "Agreed",
+    "Expired": "Agreed",
+    "Acquired": "Blocked",
+    "Blocked": "Acquired",
+    "Same": "Changed",
+    "EveryMaster": "OneOwner",
+    "OneOwner": "EveryMaster",
+    "Success": "Failure",
+    "Failure": "Success",
+}
+
+
+class Recorder:
+    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end.
+    Threads are named for their ranks. A step within a step belongs to that."""
+
+    def __init__(self) -> None:
+        self.lines: list[Recorded] = []
+        self._turn = threading.RLock()
+        self._depth: dict[int, int] = defaultdict(int)
+
+    def before(self, step: Step) -> None:
+        """A step begins."""
+        self._turn.acquire()
+        self._depth[threading.get_ident()] += 1
+
+    def after(self, step: Step) -> None:
+        """A step ends."""
+        me = threading.get_ident()
+        self._depth[me] -= 1
+        if self._depth[me] == 0:
+            number = len(self.lines) + 1
+            error = None if step.error is None else type(step.error).__name__
+            who = threading.current_thread().name
+            self.lines.append(
+                Recorded(
+                    number, who, number, number, step.name, step.params, step.outcome, error, begun=number
+                )
+            )
+        self._turn.release()
+
+
+def prepare(lines: Sequence[Recorded], *, ordered: bool = True) -> Trace:
+    """The lines as one sequence if their order is exact, else as one for each rank."""
+    if ordered:
+        return {ALL: [_record(line, {}) for line in _told(lines)]}
+    trace: dict[str, list[Value]] = defaultdict(list)
+    told = _told(lines)
+    for line, required in zip(told, needs(told), strict=True):
+        trace[line.who].append(_record(line, required))
+    return trace
+
+
+def _told(lines: Sequence[Recorded]) -> list[Recorded]:
+    """What happened while there was a job: up to the first Abort, and no step that it cut short."""
+    ended = min((line.clock for line in lines if line.action == "Abort"), default=math.inf)
+    return [
+        line for line in lines if line.clock <= ended and (line.error != _ENDED or line.action == "Abort")
+    ]
+
+
+def _record(line: Recorded, required: Mapping[str, int]) -> Value:
+    record: dict[Value, Value] = {"name": line.action, "by": int(line.who.rpartition(" ")[2])}
+    record |= {key: line.params[key] for key in _KEPT if key in line.params}
+    if line.action == "CloseIdentity":
+        record["outcome"] = line.outcome or "Changed"
+    elif line.error in _FILES and line.action == "Reacquire" and line.error == "FileNotFoundError":
+        record["outcome"] = "Gone"
+    elif line.error is not None and line.error != _ENDED:
+        kind = "control" if line.error in _CONTROL else "file" if line.error in _FILES else "ordinary"
+        record["raised"] = kind
+    elif line.outcome is not None:
+        record["outcome"] = line.outcome
+    if line.error is not None and line.action == "CloseIdentity" and line.error not in _FILES:
+        del record["outcome"]
+        record["raised"] = "control" if line.error in _CONTROL else "ordinary"
+    record["needs"] = function(dict(required.items()))
+    return function(record)
+
+
+def check(
+    recordings: Sequence[Sequence[Recorded]],
+    hosts: Sequence[str],
+    *,
+    start_at: int = 0,
+    ordered: bool = True,
+) -> list[Verdict]:
+    """Validate recordings of fleets on ``hosts`` with TLC, all in one run."""
+    numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts))}
+    ranks = frozenset(range(len(hosts)))
+    constants: dict[str, Value] = {
+        "Ranks": ranks,
+        "HostOf": function({rank: numbers[host] for rank, host in enumerate(hosts)}),
+        "StartAt": start_at,
+        "Present": ranks,
+    }
+    return validate(_TRACE, [prepare(lines, ordered=ordered) for lines in recordings], constants)
+
+
+def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
+    """The first line that no step of the model explains, and where the model has the ranks."""
+    told = _told(lines)
+    if verdict.accepted:
+        return f"{verdict.lines} lines, all explained"
+    line = told[verdict.explained] if len(verdict.at) == 1 else None
+    where = (
+        ""
+        if line is None
+        else f": {line.who} {line.action} {dict(line.params)} -> {line.outcome} {line.error}"
+    )
+    return (
+        f"{verdict.explained} of {verdict.lines} lines are explained, the next is not{where}; "
+        f"the model has {dict(verdict.at)} at {dict(verdict.enabled)}"
+    )
+
+
+def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
+    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
+    another outcome."""
+    found: dict[str, list[Recorded]] = {}
+    for index, line in enumerate(lines):
+        before, after = list(lines[:index]), list(lines[index + 1 :])
+        went = line.outcome or line.error
+        at = f"line {line.number} ({line.who} {line.action} {line.params.get('phase', '')} -> {went})"
+        found[f"{at} dropped"] = [*before, *after]
+        found[f"{at} doubled"] = [*before, line, line, *after]
+        if after and after[0].who == line.who:
+            found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
+        if line.outcome in OTHER:
+            other = OTHER[line.outcome]
+            found[f"{at} goes {other}"] = [*before, replace(line, outcome=other), *after]
+    return found

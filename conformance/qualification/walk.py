@@ -1,0 +1,113 @@
+"""Random walks of qualification beyond the bound of the graphs: four ranks on three hosts, and all faults."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from conformance.engine import walk as engine
+from conformance.engine.gates import At
+from conformance.engine.replay import State
+from conformance.engine.values import Function
+from conformance.qualification.environment import Places, places
+from conformance.qualification.system import INVARIANTS, QualificationSystem
+
+__all__ = ["QualificationWalks", "walk"]
+
+HOSTS = ("hosta", "hostb", "hosta", "hostc")
+RENEWALS = 2
+# Every second walk begins with a fleet that works; and each some times so many steps later.
+_AHEAD = 55
+
+
+class _Walk:
+    """One fleet on one walk."""
+
+    def __init__(self, directories: Places, variant: int) -> None:
+        self._system = QualificationSystem(directories, HOSTS, working=variant % 2 == 1, variant=variant)
+        for number in range(_AHEAD * (variant // 2)):
+            standing = [rank for rank in self._system.ranks if self._system.at(rank)]
+            if standing:
+                self._system.advance(standing[number % len(standing)])
+                continue
+            turning = [move for move in self.moves() if move["name"] == "Turn"]
+            if not turning:
+                break
+            self._system.perform(turning[0])
+
+    def moves(self) -> Mapping[Function, int]:
+        """Ranks go on nine times out of ten; the rest is what disturbs them."""
+        return dict(self._moves()) or {Function({"name": "Rest"}): 1}
+
+    def _moves(self) -> Iterator[tuple[Function, int]]:
+        system = self._system
+        state = system.project()
+        pc = state["pc"]
+        assert isinstance(pc, Function)
+        for rank in system.ranks:
+            at = system.stage.players[str(rank)].position
+            here = pc[rank]
+            if isinstance(at, At):
+                yield Function({"name": at.name, "by": rank}), 400
+                if at.name not in ("Observe", "Consume", "Abort", "Shutdown", "Contain", "Release"):
+                    yield Function({"name": "RaiseOrdinary", "by": rank, "sent": 0}), 1
+            if here in ("wait", "leaving"):
+                yield Function({"name": "Expire", "by": rank}), 1
+            if here == "wait":
+                yield Function({"name": "RaiseOrdinary", "by": rank, "sent": 0}), 1
+                yield Function({"name": "Stray", "by": rank}), 4
+            if here not in ("work", "gone", "unwound"):
+                yield Function({"name": "RaiseControl", "by": rank}), 1
+            if here == "work" and self._may_turn(state, rank):
+                yield Function({"name": "Turn", "by": rank}), 200
+
+    @staticmethod
+    def _may_turn(state: State, rank: int) -> bool:
+        asked, stops, generation = state["asked"], state["stops"], state["generation"]
+        assert isinstance(asked, frozenset) and isinstance(generation, Function)
+        return bool(stops) or rank in asked or (rank == 0 and generation[0] in range(RENEWALS))
+
+    def take(self, move: Function) -> str:
+        """Take the step; how it went."""
+        name, by = str(move["name"]), move.get("by", 0)
+        assert isinstance(by, int)
+        if name == "Rest":
+            return ""
+        if name in ("RaiseOrdinary", "RaiseControl", "Expire", "Stray", "Turn"):
+            self._system.perform(move)
+            return ""
+        passed = self._system.advance(by)
+        return passed.error or passed.outcome or ""
+
+    def project(self) -> State:
+        """The real state."""
+        return self._system.project()
+
+    def close(self) -> None:
+        """End all ranks."""
+        self._system.close()
+
+
+class QualificationWalks:
+    """One fleet of four ranks, struck whatever it does."""
+
+    name = "qualification"
+    invariants = INVARIANTS
+
+    def __init__(self, directories: Places) -> None:
+        self._places = directories
+
+    def begin(self, variant: int) -> engine.Walk:
+        """A fresh fleet; ``variant`` says how far it has come, and what strikes it."""
+        return _Walk(self._places, variant)
+
+    def shape(self, state: State) -> Hashable:
+        """Where the ranks stand, whichever they are."""
+        pc = state["pc"]
+        assert isinstance(pc, Function)
+        return tuple(sorted(str(at) for at in pc.values()))
+
+
+def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
+    """Walk at random, ``fresh`` or always alike, and say what was done."""
+    with places() as directories:
+        return engine.walk(QualificationWalks(directories), walks=walks, steps=steps, fresh=fresh)

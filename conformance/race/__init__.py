@@ -1,0 +1,1 @@
+"""Conformance of races: models/ and code, held together."""

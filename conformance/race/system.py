@@ -1,0 +1,383 @@
+"""Races: ``models/cancellation/Race.tla`` driven through a real ``Portfolio``.
+
+The asking thread, the user's and the closer's are players; the parts run on the portfolio's own pool, whose
+threads are held at the gates of the race: a solver's steps between ``Register`` and ``Settle``, and behind
+it, are let through, for the graphs of ``cancellation.py`` have those. Helpers, signals and generations are as
+there. Threads of the pool that earlier losers hold are held by jobs that the harness gives it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+from typing import Any, cast
+
+from conformance.cancellation.environment import Clock, Helpers, Server
+from conformance.cancellation.system import query_of
+from conformance.engine.gates import At, Idle, Passed
+from conformance.engine.replay import Divergence, Refused, State
+from conformance.engine.stage import Moving, Player, Stage, frames
+from conformance.engine.values import Function
+from conformance.race.invariants import invariants
+from conformance.race.projection import CHECK, MODULE, Projection
+from smtspool.actions import Step, observed_by
+from smtspool.query import Answer
+from smtspool.solve import (
+    CancelReason,
+    ForkServer,
+    Hedge,
+    HedgePolicy,
+    Portfolio,
+    RaceRules,
+)
+
+__all__ = ["MODULE", "RaceAdapter", "RaceSystem"]
+
+ASKER, USER, CLOSER = "race", "user", "closer"
+FAR_S, LIMIT_S, DELAY_S, SETTLE_S = 1e8, 1e6, 1e4, 1e2
+# Where players stand. Of a solver's own steps only these are a race's business.
+GATES = frozenset({
+    "Enter", "Submit", "Register", "Settle", "Report", "Tell", "Hear", "CallOff", "CancelFuture",
+    "CancelSolver", "Leave", "Shut", "Close",
+})  # fmt: skip
+_COMMANDS = {"sat": "answer", "unsat": "unsat", "unknown": "unknown"}
+
+
+class _Seam:
+    """The observer that leads the steps of the race to the stage, and remembers what they told."""
+
+    def __init__(self, system: RaceSystem) -> None:
+        self._system = system
+
+    def _passes(self, step: Step) -> bool:
+        """The checks are told by whoever tells the losers, all in one step."""
+        return step.name not in GATES or (
+            step.name == "CancelSolver" and str(step.params["solver"]).endswith(CHECK)
+        )
+
+    def before(self, step: Step) -> None:
+        if not self._passes(step):
+            self._system.arrives(step)
+            self._system.stage.before(step.name, step.params)
+
+    def after(self, step: Step) -> None:
+        if not self._passes(step):
+            error = None if step.error is None else type(step.error).__name__
+            self._system.stage.after(step.name, step.params, step.outcome, error)
+
+
+class RaceSystem(Projection):
+    """One portfolio, one race, and everybody who has a hand in it."""
+
+    def __init__(
+        self,
+        helpers: Helpers,
+        *,
+        engines: tuple[str, ...] = ("s1", "s2"),
+        checked: bool = True,
+        cpus: int = 2,
+        hedged: bool = False,
+        busy: int = 0,
+        queue: bool = False,
+        patience_s: float = 10.0,
+    ) -> None:
+        clock = Clock()
+        servers = {name: Server(helpers, clock, name) for name in engines}
+        portfolio = Portfolio(
+            [cast(ForkServer, server) for server in servers.values()],
+            rules=RaceRules(cpus=cpus, grace_s=0.0, settle_s=SETTLE_S),
+            policy=HedgePolicy(Hedge.FIXED, DELAY_S, DELAY_S) if hedged else HedgePolicy(Hedge.TOGETHER),
+            clock=clock,
+        )
+        super().__init__(portfolio, servers, clock, clock() + LIMIT_S)
+        self.checks = {f"k{name[1:]}": name for name in engines} if checked else {}
+        self.busy = busy
+        self.stage = Stage(self._waits, quiet=self._quiet, patience_s=patience_s)
+        self._closing = ExitStack()
+        self._closing.enter_context(self.clock.installed())
+        self._closing.enter_context(observed_by(_Seam(self)))
+        self._jobs = [self._hold() for _ in range(2 * len(engines) if queue else 0)]
+        for name in (ASKER, USER, CLOSER):
+            self.stage.enter(name)
+        for name in engines:
+            self.stage.invite(name)
+        self.stage.call(ASKER, self._solve)
+
+    def _solve(self) -> Answer:
+        return self.portfolio.solve(query_of("a"), timeout_s=LIMIT_S, cancel=self.token)
+
+    def _hold(self) -> threading.Event:
+        """An earlier loser takes a thread of the pool."""
+        begun, release = threading.Event(), threading.Event()
+
+        def straggle() -> None:
+            begun.set()
+            release.wait()
+
+        self.portfolio._pool.submit(straggle)
+        begun.wait()
+        return release
+
+    def close(self) -> None:
+        """End all threads and all helpers."""
+        with self._closing:
+            try:
+                self.stage.close(self._end)
+                if not self.portfolio.close(30.0):
+                    raise Divergence("threads of the portfolio do not end", "leak")
+            finally:
+                for server in self.servers.values():
+                    server.close()
+
+    def _end(self) -> None:
+        """Release even those whom a fault in the code keeps: they are late."""
+        for job in self._jobs:
+            job.set()
+        self.clock.leap(2 * FAR_S)
+        for server in self.servers.values():
+            for generation in server.spawned:
+                generation.signal_kill()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Whoever waits looks at the clock again."""
+        conditions = [self.portfolio._changed, *(lane._changed for lane in self.lanes)]
+        if self.seen is not None:
+            conditions.append(self.seen.inbox.not_empty)
+        for condition in conditions:
+            with condition:
+                condition.notify_all()
+
+    # who stands still
+
+    def _waits(self, player: Player) -> bool:
+        """A thread waits that nobody has woken: for a letter, for others, for a helper that lives."""
+        if player.guest and self._is_gone(player):
+            return True
+        stack = frames(player.thread)
+        if not stack:
+            return False
+        innermost = stack[0].f_code.co_name
+        if innermost == "_wait_for_tstate_lock":
+            guests = (self.stage.players[name] for name in self.engines)
+            return bool(self._jobs) or any(isinstance(guest.position, At) for guest in guests)
+        if innermost == "wait":
+            return any(stack[0].f_locals.get("waiter") in waiters for waiters in self._waiters())
+        if innermost != "_transfer" or self.is_late():
+            return False
+        call = self.call_of(player.name) if player.name in self.engines else None
+        mine = self.opinion() if call is None else self.registration(call)
+        if mine is None or not mine.generation:
+            return False
+        called = self.call_at({"solver": CHECK, "attempt": mine.attempt_id}) if call is None else call
+        return bool(self.server_of(called).spawned[mine.generation - 1].alive)
+
+    def _waiters(self) -> list[Any]:
+        conditions: list[Any] = [self.portfolio._changed, *(lane._changed for lane in self.lanes)]
+        if self.seen is not None:
+            conditions.append(self.seen.inbox.not_empty)
+        return [condition._waiters for condition in conditions]
+
+    def _is_gone(self, player: Player) -> bool:
+        """Its part has ended, and its thread has gone on to other work or waits for some."""
+        if player.name not in self.reported or player.thread is None:
+            return False
+        stack = frames(player.thread)
+        return (
+            self.stage.owner(player.thread) is not player or not stack or stack[0].f_code.co_name == "_worker"
+        )
+
+    def _quiet(self) -> bool:
+        """Every thread of the pool is a player's, or holds a job, or waits for work."""
+        return all(self._stands(thread) for thread in tuple(self.portfolio._pool._threads))
+
+    def _stands(self, thread: threading.Thread) -> bool:
+        owner = self.stage.owner(thread)
+        if owner is not None and owner.name not in self.reported:
+            return True
+        stack = frames(thread)
+        held = any(f.f_code.co_name == "straggle" and not f.f_locals["release"].is_set() for f in stack)
+        return held or not stack or stack[0].f_code.co_name == "_worker"
+
+    def arrives(self, step: Step) -> None:
+        """A thread comes to a gate: the first of a part tells whose thread that is."""
+        if step.name == "Register":
+            solver = str(step.params["solver"])
+            if not solver.endswith(CHECK):
+                self.stage.receive(solver)
+            self.note_id(self.call_at(step.params), str(step.params["attempt"]))
+
+    # steps
+
+    def perform(self, label: Function) -> None:
+        """Take the step ``label`` for real."""
+        name, of = str(label["name"]), str(label.get("of", ""))
+        if name == "Cancel":
+            self._cancel()
+        elif name == "Shut":
+            self._shut()
+        elif name == "Reply":
+            self._reply(of, str(label["finding"]))
+        elif name == "Crash":
+            self._crash(of)
+        elif name == "FreeThread":
+            self._free_thread()
+        elif name == "Expire":
+            self._expire()
+        elif name == "Delay":
+            self._pass_time(DELAY_S, lambda: not self.over() and not self.ripe(), "the delay")
+        elif name == "GiveUp":
+            self._pass_time(SETTLE_S, lambda: self.over(), "the losers' time")
+            self.patience = False
+        else:
+            self._go(label)
+
+    def _go(self, label: Function) -> None:
+        name, of = str(label["name"]), str(label.get("of", ""))
+        who = self.player_of(name, of)
+        at = self.stage.players[who].position
+        if isinstance(at, At) and self.gate(who, at) != {k: v for k, v in label.items() if k != "outcome"}:
+            raise Divergence(f"{who} stands at {at} where the model takes {label}")
+        passed = self.advance(who, refuse_helper=label.get("outcome") == "no helper")
+        went = "refused" if passed.error == "ClosedError" else passed.error or passed.outcome
+        went = {"Enter": "entered", "Register": "registered"}.get(name, "") if went is None else went
+        expected = "registered" if label.get("outcome") == "no helper" else label.get("outcome", "")
+        if name not in ("Enter", "Register", "Settle", "CancelFuture"):
+            went = passed.error or ""
+        if went != expected:
+            raise Divergence(f"{name} of {of or who} went {went} where the model takes {label}")
+
+    def advance(self, who: str, *, refuse_helper: bool = False) -> Passed:
+        """Let a thread take the step at whose gate it stands."""
+        at = self.stage.players[who].position
+        if not isinstance(at, At):
+            raise Divergence(f"{who} stands at no gate: {at}")
+        self._before(who, at)
+        engine = str(at.params.get("solver", "")).removesuffix(CHECK)
+        server = self.servers[engine] if at.name == "Register" else None
+        if server is not None:
+            server.refuses = refuse_helper
+        passed = self.stage.release(who)
+        if server is not None:
+            server.refuses = False
+        self._after(who, at, passed)
+        return passed
+
+    def _before(self, who: str, at: At) -> None:
+        if at.name == "Submit" and self.idle():
+            self.stage.expect(str(at.params["solver"]))
+        elif at.name == "Report":
+            self.reported.add(who)
+            self._expect_queued()
+        elif at.name == "Settle":
+            self.note_heard(self.call_at(at.params))
+
+    def _after(self, who: str, at: At, passed: Passed) -> None:
+        if at.name == "Enter" and passed.error is None:
+            self.seen = self.portfolio._races[-1]
+        elif at.name == "Submit":
+            self.note_future(str(at.params["solver"]))
+            self.note_id(str(at.params["solver"]), str(at.params["attempt"]))
+        elif at.name == "Settle":
+            self.note_end(self.call_at(at.params), passed.outcome)
+        elif at.name == "Register" and passed.error == "ClosedError":
+            self.note_end(self.call_at(at.params), "refused")
+
+    def _expect_queued(self) -> None:
+        queued = [name for name in self.engines if self.future_of(name) == "queued"]
+        if queued:
+            self.stage.expect(queued[0])
+
+    # the user, the closer and the environment
+
+    def _cancel(self) -> None:
+        if self.token.reason is not None:
+            raise Refused("cancelled before")
+        self.stage.call(USER, partial(self.token.cancel, CancelReason.USER))
+        if isinstance(self.stage.players[USER].position, At):
+            self.stage.release(USER)
+
+    def _shut(self) -> None:
+        if not isinstance(self.stage.players[CLOSER].position, Idle):
+            raise Refused("the closer is at it")
+        begun = self.closer() != "open"
+        self.stage.call(CLOSER, partial(self.portfolio.close, FAR_S))
+        while isinstance(self.stage.players[CLOSER].position, At):
+            self.stage.release(CLOSER)
+            if not begun:  # again, it has nothing to do but to go through the gates
+                break
+
+    def _reply(self, call: str, finding: str) -> None:
+        number = self._asked(call)
+        self.server_of(call).tell(number, _COMMANDS[finding])
+        self.stage.settle(f"the reply to {call}", moved=self.part_of(call))
+
+    def opine(self, finding: str) -> None:
+        """The second opinion that the race asked for."""
+        call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
+        self.server_of(call).tell(int(self.opinion().generation), _COMMANDS[finding])
+        self.stage.settle("the second opinion", moved=ASKER)
+
+    def _crash(self, call: str) -> None:
+        number = self._asked(call)
+        self.server_of(call).kill(number)
+        self.stage.settle(f"the crash of the helper of {call}", moved=self.part_of(call))
+
+    def _asked(self, call: str) -> int:
+        if self.stage_of(call) != "asked":
+            raise Refused(f"{call} has asked nobody")
+        return int(self.registration(call).generation)
+
+    def _free_thread(self) -> None:
+        if not self.busy:
+            raise Refused("no earlier loser is left")
+        self._expect_queued()
+        self.busy -= 1
+        self._jobs.pop().set()
+        self.stage.settle("a thread of the pool came free")
+
+    def _expire(self) -> None:
+        if self.is_late() or self.is_all_over():
+            raise Refused("the deadline has passed, or nobody is left to see it")
+        asked = [call for call in self.calls if self.stage_of(call) == "asked"]
+        if self.race_at() == "settle":
+            self.patience = False
+        self.clock.leap(LIMIT_S)
+        self._wake()
+        for call in asked:
+            self.server_of(call).tell(int(self.registration(call).generation), "noise")
+        if self.opinion() is not None:
+            call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
+            self.server_of(call).tell(int(self.opinion().generation), "noise")
+        self.stage.settle("the deadline")
+
+    def _pass_time(self, seconds: float, counts: Callable[[], bool], what: str) -> None:
+        """Time that only the race is waiting for."""
+        if not isinstance(self.stage.players[ASKER].position, Moving) or not counts():
+            raise Refused(f"nobody waits for {what}")
+        self.clock.leap(seconds)
+        self._wake()
+        self.stage.settle(what, moved=ASKER)
+
+
+class RaceAdapter:
+    """The bounded model's threads and helpers, as real ones."""
+
+    external = frozenset({"Cancel", "Shut", "Reply", "Crash", "FreeThread", "Expire", "Delay", "GiveUp"})
+    kills = frozenset({"Crash"})
+    excluded: Mapping[str, Callable[[Function, State], bool]] = {}
+
+    def __init__(
+        self, name: str, helpers: Helpers, bound: Mapping[str, Any], *, patience_s: float = 10.0
+    ) -> None:
+        self.name = name
+        self.invariants = invariants(bound.get("cpus", 2))
+        self._helpers = helpers
+        self._bound = bound
+        self._patience_s = patience_s
+
+    def start(self, initial: State, variant: int) -> RaceSystem:
+        """A fresh portfolio, with a thread for everybody."""
+        return RaceSystem(self._helpers, **self._bound, patience_s=self._patience_s)

@@ -1,0 +1,113 @@
+"""Random walks of races beyond the bound of the graphs: three engines, whose models two others may check."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+
+from conformance.cancellation.environment import Helpers
+from conformance.engine import walk as engine
+from conformance.engine.gates import At, Idle
+from conformance.engine.replay import State
+from conformance.engine.stage import Moving
+from conformance.engine.values import Function
+from conformance.race.invariants import invariants
+from conformance.race.system import RaceSystem
+
+__all__ = ["RaceWalks", "walk"]
+
+ENGINES = ("s1", "s2", "s3")
+# What the model does not tell apart is how the race was set up: by the number of the variant.
+_SETUPS: tuple[Mapping[str, int | bool], ...] = (
+    {"cpus": 3},
+    {"cpus": 2},
+    {"cpus": 3, "hedged": True},
+    {"cpus": 3, "busy": 4, "queue": True},
+)
+
+
+class _Walk:
+    """One portfolio on one walk."""
+
+    def __init__(self, helpers: Helpers, setup: Mapping[str, int | bool]) -> None:
+        self._system = RaceSystem(helpers, engines=ENGINES, **setup)  # type: ignore[arg-type]
+
+    def moves(self) -> Mapping[Function, int]:
+        """Threads and engines go on most of the time; the rest is what disturbs them."""
+        return dict(self._moves()) or {Function({"name": "Rest"}): 1}
+
+    def _moves(self) -> Iterator[tuple[Function, int]]:
+        system = self._system
+        players = system.stage.players
+        for name, player in players.items():
+            if isinstance(player.position, At):
+                yield Function({"name": player.position.name, "by": name}), 40
+                if player.position.name == "Register" and not system.over() and not system.is_late():
+                    yield Function({"name": "Register", "by": name, "outcome": "no helper"}), 3
+        for call in system.calls:
+            if system.stage_of(call) == "asked":
+                for finding, weight in (("sat", 24), ("unsat", 8), ("unknown", 8)):
+                    yield Function({"name": "Reply", "of": call, "finding": finding}), weight
+                yield Function({"name": "Crash", "of": call}), 4
+        if system.busy:
+            yield Function({"name": "FreeThread"}), 12
+        if system.token.reason is None:
+            yield Function({"name": "Cancel"}), 1
+        if isinstance(players["closer"].position, Idle) and system.closer() == "open":
+            yield Function({"name": "Shut"}), 1
+        if not system.is_late() and not system.is_all_over():
+            yield Function({"name": "Expire"}), 1
+        if isinstance(players["race"].position, Moving):
+            if system.opinion() is not None:
+                for finding in ("sat", "unsat", "unknown"):
+                    yield Function({"name": "Opinion", "finding": finding}), 4
+            elif system.over():
+                yield Function({"name": "GiveUp"}), 12
+            elif not system.ripe():
+                yield Function({"name": "Delay"}), 24
+
+    def take(self, move: Function) -> str:
+        """Take the step; how it went."""
+        if move["name"] == "Rest":
+            return ""
+        if move["name"] == "Opinion":
+            self._system.opine(str(move["finding"]))
+            return str(move["finding"])
+        if "by" not in move:
+            self._system.perform(move)
+            return str(move.get("finding", ""))
+        passed = self._system.advance(str(move["by"]), refuse_helper="outcome" in move)
+        return passed.error or passed.outcome or str(move.get("outcome", ""))
+
+    def project(self) -> State:
+        """The real state."""
+        return self._system.project()
+
+    def close(self) -> None:
+        """End all threads and helpers."""
+        self._system.close()
+
+
+class RaceWalks:
+    """Races of three engines."""
+
+    name = "race"
+    invariants = invariants(3, third=True)
+
+    def __init__(self, helpers: Helpers) -> None:
+        self._helpers = helpers
+
+    def begin(self, variant: int) -> engine.Walk:
+        """A fresh portfolio, set up by ``variant``."""
+        return _Walk(self._helpers, _SETUPS[variant % len(_SETUPS)])
+
+    def shape(self, state: State) -> Hashable:
+        """Where the race and its parts stand, whoever they are."""
+        stage = state["stage"]
+        assert isinstance(stage, Function)
+        return state["race"], tuple(sorted(str(at) for at in stage.values()))
+
+
+def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
+    """Walk at random, ``fresh`` or always alike, and say what was done."""
+    with Helpers() as helpers:
+        return engine.walk(RaceWalks(helpers), walks=walks, steps=steps, fresh=fresh)

@@ -1,0 +1,1 @@
+"""Conformance of spool admission: models/ and code, held together."""
