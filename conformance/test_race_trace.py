@@ -78,7 +78,7 @@ def test_a_recording_of_races_is_explained(recording: Path) -> None:
 def test_windows_that_differ_in_names_only_are_one_kind(recording: Path) -> None:
     lines = lines_of(recording)
     renamed = [
-        replace(line, who="1/" + line.who, params={**line.params, "query": "another"})
+        replace(line, who="1/" + line.who, params={**line.params, "query": f"no {line.params['query']}"})
         if "query" in line.params
         else replace(line, who="1/" + line.who)
         for line in lines
