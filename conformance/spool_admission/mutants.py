@@ -50,7 +50,7 @@ MUTANTS = (
                 _SPOOL,
                 "            acquired = self._try_lock(lock, consumer)\n",
                 "            with self._folders() as early, action('List', consumer=consumer):\n"
-                "                listed = self._list(early.incoming)\n"
+                "                listed = self._list(early.incoming, wall())\n"
                 "            acquired = self._try_lock(lock, consumer)\n",
             ),
             Substitution(_SPOOL, "names = self._list(folders.incoming, wall())", "names = listed"),
@@ -165,7 +165,7 @@ MUTANTS = (
     Mutant(
         "leftover-stays",
         "a sidecar that a crash left behind is never looked at again",
-        (Substitution(_SPOOL, "self._in_order = quarantine.repair(self._in_order, wall())", "pass"),),
+        (Substitution(_SPOOL, "quarantine.repair(wall())", "pass"),),
     ),
     Mutant(
         "do-nothing",

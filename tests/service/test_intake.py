@@ -157,7 +157,7 @@ def test_what_cannot_be_quarantined_stops_nothing_else(
         os.chmod("a.json", 0o755, dir_fd=telemetry)
         for _ in range(2):
             assert intake.take(window, never)
-        assert (intake.rejected, intake._stuck) == (1, {})
+        assert (intake.rejected, intake._quarantine._memory.stuck) == (1, {})
 
     in_child(work)
     os.close(telemetry)

@@ -13,9 +13,9 @@ from smtspool.actions import Step, observed_by
 from smtspool.errors import AdmissionError, InfrastructureError, Reason
 from smtspool.files import Identity
 from smtspool.query import parse_file
-from smtspool.spool import Refusals, Rejection, Spool, admission
+from smtspool.spool import Rejection, Spool, admission
 from smtspool.spool.names import free_names, quarantine_names
-from smtspool.spool.quarantine import TOLD_PER_MINUTE
+from smtspool.spool.quarantine import TOLD_PER_MINUTE, Refusals
 from tests.spool.support import (
     BROKEN,
     Ledger,

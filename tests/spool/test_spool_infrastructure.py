@@ -285,10 +285,10 @@ def test_what_could_not_be_moved_is_forgotten_once_it_is_gone(
 ) -> None:
     def work(incoming: int) -> None:
         passes(spool, 1)
-        assert list(spool._stuck) == ["aa.json"]
+        assert list(spool._memory.stuck) == ["aa.json"]
         os.rmdir("aa.json", dir_fd=incoming)
         passes(spool, 1)
-        assert not spool._stuck
+        assert not spool._memory.stuck
 
     stuck(work)
     assert_in_order(root)

@@ -11,15 +11,13 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from smtspool.errors import AdmissionError
-from smtspool.files import Directory, FileLock, Identity, Unstable, open_entry, write_durable
+from smtspool.files import Directory, FileLock, Identity, Unstable, write_durable
 from smtspool.profile import MAX_TELEMETRY_BYTES, parse_telemetry
-from smtspool.spool import DirectoryState, Quarantine, Refusals, Rejection, is_published
+from smtspool.spool import Quarantine, Rejection, is_published
 
 __all__ = ["Intake", "submit_telemetry"]
 
@@ -46,9 +44,7 @@ class Intake:
             self._rejected = root.child(REJECTED, create=True)
         self._lock = FileLock(self._incoming, LOCK)
         self._locked = False
-        self._in_order: DirectoryState | None = None  # see Quarantine.repair
-        self._stuck: dict[str, Identity] = {}  # see Quarantine.cannot_take
-        self._refusals = Refusals()
+        self._quarantine = Quarantine(self._incoming, self._rejected)
         self._wall = wall
         self._taken: dict[str, Identity] = {}  # observed, and not yet known to be on disk
         self.accepted = 0
@@ -63,40 +59,30 @@ class Intake:
             self._locked = self._lock.try_acquire()
             if not self._locked:
                 return True
-        quarantine = Quarantine(self._incoming, self._rejected, self._stuck, self._refusals)
-        self._in_order = quarantine.repair(self._in_order, self._wall())
-        names = sorted(filter(is_published, self._incoming.names()))
-        for gone in self._stuck.keys() - set(names):
-            del self._stuck[gone]
-        for name in names:
+        self._quarantine.repair(self._wall())
+        for name in sorted(filter(is_published, self._incoming.names())):
             if enough():
                 return False
             with suppress(Unstable, FileNotFoundError):  # another time, or never
-                self._take(name, observe, quarantine)
+                self._take(name, observe)
         return True
 
-    def _take(self, name: str, observe: Callable[[Mapping[str, Any]], bool], quarantine: Quarantine) -> None:
-        if quarantine.is_stuck(name):
-            return
-        with open_entry(self._incoming, name) as entry:
+    def _take(self, name: str, observe: Callable[[Mapping[str, Any]], bool]) -> None:
+        with self._quarantine.open(name) as entry:
             if self._taken.get(name) == entry.identity:
                 return
-            data: bytes | None = None
-            try:
-                data = entry.read(MAX_TELEMETRY_BYTES)
-                document = parse_telemetry(data)
-            except AdmissionError as refusal:
-                digest = None if data is None else sha256(data).hexdigest()
-                bad = Rejection(name, entry.identity, refusal, digest)
-                self._reject(bad, quarantine)
-                return
-        quarantine.forget(name)
+            document = self._quarantine.judge(entry, MAX_TELEMETRY_BYTES, parse_telemetry)
+        if isinstance(document, Rejection):
+            self._reject(document)
+            return
+        self._quarantine.drop_leftover(name)
         if not observe(document):
             raise AssertionError("what was parsed as telemetry is observed")
         self._taken[name] = entry.identity
         self.accepted += 1
 
-    def _reject(self, bad: Rejection, quarantine: Quarantine) -> None:
+    def _reject(self, bad: Rejection) -> None:
+        quarantine = self._quarantine
         sidecar = quarantine.draft_sidecar(bad, self._wall())
         try:
             sidecar.sync()
@@ -111,13 +97,14 @@ class Intake:
         try:
             self._incoming.rename(bad.name, self._rejected, kept)
         except OSError as error:
-            if not quarantine.cannot_take(bad, error):
+            if not quarantine.is_immovable(bad, error):
                 raise
+            quarantine.leave(bad, error)
             quarantine.drop_sidecar(kept)
             return
         self._rejected.sync()
         self.rejected += 1
-        quarantine.took(bad, kept)
+        quarantine.tell(bad, kept)
 
     def submit(self, data: bytes) -> None:
         """Publish one telemetry file, durably, under a fresh name."""

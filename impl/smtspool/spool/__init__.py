@@ -2,20 +2,17 @@
 
 ``<spool>/{incoming,accepted,rejected}/`` and ``.ingest.lock``. One consumer at a time lists, reads, commits
 and moves; producers only publish. What a store is stays with the caller: :meth:`Spool.scan` takes a function.
-Whoever reads other files from a spool uses the same names and the same :class:`Quarantine`.
+Whoever reads other files from a spool uses the same names and the same judge, :class:`Quarantine`.
 """
 
 from smtspool.spool.names import is_published, may_submit
-from smtspool.spool.quarantine import Quarantine, Refusals, Rejection
+from smtspool.spool.quarantine import Quarantine, Rejection
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.spool import Spool
-from smtspool.spool.state import DirectoryState
 
 __all__ = [
-    "DirectoryState",
     "Outcome",
     "Quarantine",
-    "Refusals",
     "Rejection",
     "ScanReport",
     "Spool",

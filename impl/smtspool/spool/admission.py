@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from hashlib import sha256
 from typing import NamedTuple
 
 from smtspool.actions import action
 from smtspool.errors import AdmissionError, Reason
-from smtspool.files import Directory, Draft, Entry, Identity, Unstable, open_entry, sync_drafts
+from smtspool.files import Directory, Draft, Entry, Identity, Unstable, sync_drafts
 from smtspool.query import Limits, Query, QueryFile, file_mark, parse_file, spelled
 from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
@@ -105,9 +104,7 @@ class Admission:
         """``Open`` and ``Verify`` one file, and put the verdict into the open batch."""
         with action("Open", consumer=self._consumer, file=name) as step:
             try:
-                if self._quarantine.is_stuck(name):
-                    raise Unstable(f"{name!r} is left as it is until it changes")
-                entry = open_entry(self._incoming, name)
+                entry = self._quarantine.open(name)
             except FileNotFoundError:  # its producer, or an operator, took it back
                 step.outcome = "gone"
                 return
@@ -126,13 +123,12 @@ class Admission:
         self._batch.append(verdict)
 
     def _judge(self, entry: Entry) -> Admissible | Rejection:
-        data: bytes | None = None
-        try:
-            data = entry.read(self._limits.file)
-            queries = _decode(entry.name, data, self._limits)
-        except AdmissionError as refusal:
-            digest = None if data is None else sha256(data).hexdigest()
-            return Rejection(entry.name, entry.identity, refusal, digest)
+        def decode(data: bytes) -> tuple[Query, ...]:
+            return _decode(entry.name, data, self._limits)
+
+        queries = self._quarantine.judge(entry, self._limits.file, decode)
+        if isinstance(queries, Rejection):
+            return queries
         for note in dict.fromkeys(note for query in queries for note in query.notes):
             log.debug("%s: %s", spelled(entry.name), note)
         self._batch_queries += len(queries)
@@ -198,7 +194,7 @@ class Admission:
     def _accept(self, file: Admissible) -> Fate:
         names = free_names(file.name, self._accepted.name_max)
         fate = self._move(file.name, file.identity, self._accepted, names)
-        self._quarantine.forget(file.name)
+        self._quarantine.drop_leftover(file.name)
         if fate is Fate.REPLACED:
             self.tally.deferred += 1
         else:
@@ -210,12 +206,13 @@ class Admission:
         try:
             fate = self._move(file.name, file.identity, self._rejected, (kept,))
         except OSError as error:
-            if not self._quarantine.cannot_take(file, error):
+            if not self._quarantine.is_immovable(file, error):
                 raise
+            self._quarantine.leave(file, error)
             fate = Fate.REPLACED
         if fate is Fate.MOVED:
             self.tally.rejected += 1
-            self._quarantine.took(file, kept)
+            self._quarantine.tell(file, kept)
             return fate
         self._quarantine.drop_sidecar(kept)
         self.tally.deferred += fate is Fate.REPLACED

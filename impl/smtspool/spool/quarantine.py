@@ -15,17 +15,21 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TypeVar
 
 from smtspool.errors import AdmissionError
-from smtspool.files import Directory, Draft, Identity, Unstable, is_temporary, read_stable
+from smtspool.files import Directory, Draft, Entry, Identity, Unstable, is_temporary, open_entry, read_stable
 from smtspool.query import spelled
 from smtspool.spool.names import ERROR, quarantine_names
 from smtspool.spool.state import DirectoryState
 
-__all__ = ["Quarantine", "Refusals", "Rejection"]
+__all__ = ["Memory", "Quarantine", "Refusals", "Rejection"]
 
 log = logging.getLogger("smtspool")
+
+T = TypeVar("T")
 
 _SCHEMA = "smtspool-rejection-v1"
 _SIDECAR_BYTES = 1 << 16
@@ -84,41 +88,53 @@ class Refusals:
             log.warning("more files are rejected; from here on see the sidecars, such as %s", sidecar)
 
 
+@dataclass(slots=True)
+class Memory:
+    """What a quarantine remembers from one scan to the next, also where its folders are opened anew."""
+
+    in_order: DirectoryState | None = None  # of rejected/, when repair had nothing left to do there
+    stuck: dict[str, Identity] = field(default_factory=dict)  # bad entries of incoming/ that cannot be moved
+    refusals: Refusals = field(default_factory=Refusals)
+
+
 class Quarantine:
-    """``rejected/`` in the hands of the holder of the admission lock, for one scan."""
+    """The judge of the files in ``incoming/``, and ``rejected/`` in the hands of the lock's holder.
 
-    __slots__ = ("_incoming", "_leftovers", "_refusals", "_rejected", "_stuck")
+    For one thread. A scan begins with :meth:`repair`; it opens each file with :meth:`open` and reads it with
+    :meth:`judge`. A file that is bad moves after :meth:`write_sidecar`.
+    """
 
-    def __init__(
-        self, incoming: Directory, rejected: Directory, stuck: dict[str, Identity], refusals: Refusals
-    ) -> None:
-        """``stuck`` is what earlier scans found that it cannot take; both outlive this one."""
+    __slots__ = ("_incoming", "_leftovers", "_memory", "_rejected")
+
+    def __init__(self, incoming: Directory, rejected: Directory, memory: Memory | None = None) -> None:
         self._incoming = incoming
         self._rejected = rejected
-        self._stuck = stuck
-        self._refusals = refusals
+        self._memory = memory or Memory()
         # A file in incoming/ -> the name that a leftover sidecar keeps for it in rejected/.
         self._leftovers: dict[str, str] = {}
 
-    def repair(self, known: DirectoryState | None, now: float) -> DirectoryState | None:
+    def repair(self, now: float) -> None:
         """Undo what a dead holder left: temporary files, and sidecars that nothing will complete.
 
         A sidecar whose very file still waits in ``incoming/`` is kept to be completed. A lone ``*.error``
-        that smtspool did not write is nobody's sidecar and stays.
-
-        Returns the state in which ``rejected/`` is known to be in order, if it is. Given back as ``known``
-        the next time, an unchanged directory is not listed again, however full it is.
+        that smtspool did not write is nobody's sidecar and stays. A folder that was in order and has not
+        changed is not listed again, however full it is.
         """
+        stuck = self._memory.stuck
+        for name in [name for name in stuck if not self._incoming.exists(name)]:
+            del stuck[name]
         state = DirectoryState.of(self._rejected)
-        if state == known:
-            return known
+        if state == self._memory.in_order:
+            return
+        self._leftovers.clear()
         names = set(self._rejected.names())
         for name in sorted(names):
             if is_temporary(name):
                 self._discard(name)
             elif name.endswith(ERROR) and name.removesuffix(ERROR) not in names:
                 self._settle_lone_sidecar(name)
-        return state if state.is_settled(now) and not self._leftovers else None
+        in_order = state.is_settled(now) and not self._leftovers
+        self._memory.in_order = state if in_order else None
 
     def _settle_lone_sidecar(self, sidecar: str) -> None:
         origin = self._origin(sidecar)
@@ -146,6 +162,34 @@ class Quarantine:
         except (FileNotFoundError, ValueError):  # ValueError: a forged name with a NUL in it
             return False
 
+    def open(self, name: str) -> Entry:
+        """Open ``name`` in ``incoming/``, to be judged.
+
+        An entry that could not be moved away is not judged again until it changes: it is :exc:`Unstable`, and
+        a leftover sidecar of it is removed.
+
+        :raises FileNotFoundError: it is gone
+        :raises Unstable: it cannot be judged now
+        """
+        known = self._memory.stuck.get(name)
+        if known is not None and Identity.of(self._incoming.stat(name)) == known:
+            self.drop_leftover(name)
+            raise Unstable(f"{name!r} is left as it is until it changes")
+        return open_entry(self._incoming, name)
+
+    def judge(self, entry: Entry, limit: int, decode: Callable[[bytes], T]) -> T | Rejection:
+        """What ``decode`` makes of the content of ``entry``, of at most ``limit`` bytes; or why it is bad.
+
+        :raises Unstable: the file changed meanwhile
+        """
+        data: bytes | None = None
+        try:
+            data = entry.read(limit)
+            return decode(data)
+        except AdmissionError as refusal:
+            digest = None if data is None else sha256(data).hexdigest()
+            return Rejection(entry.name, entry.identity, refusal, digest)
+
     def draft_sidecar(self, rejection: Rejection, now: float) -> Draft:
         """The sidecar, not yet seen by anybody, nor durable."""
         return Draft.write(self._rejected, rejection.sidecar(now))
@@ -168,39 +212,28 @@ class Quarantine:
                 return name
         raise FileExistsError(f"no free name for {rejection.name!r} in {self._rejected.path}")
 
-    def is_stuck(self, name: str) -> bool:
-        """Whether ``name`` is still the very entry that could not be moved, so that judging it is no use.
+    def tell(self, rejection: Rejection, kept: str) -> None:
+        """Log that the file has moved, to the name ``kept`` beside its sidecar."""
+        self._memory.refusals.tell(rejection, kept)
 
-        Raises ``FileNotFoundError`` if it is no more.
-        """
-        known = self._stuck.get(name)
-        if known is None or Identity.of(self._incoming.stat(name)) != known:
-            return False
-        self.forget(name)
-        return True
+    def is_immovable(self, rejection: Rejection, error: OSError) -> bool:
+        """Whether ``error`` refused the move for what the entry is, and not because the machine failed."""
+        return (
+            error.errno in _IMMOVABLE
+            and all(map(_may_change, (self._incoming, self._rejected)))
+            and self._waits(rejection.name, rejection.identity)
+        )
 
-    def took(self, rejection: Rejection, kept: str) -> None:
-        """The file has moved, to the name ``kept`` beside its sidecar."""
-        self._refusals.tell(rejection, kept)
-
-    def cannot_take(self, rejection: Rejection, error: OSError) -> bool:
-        """Whether ``error`` refused the move for what the entry is: it is not the machine that failed.
-
-        Then it stays where it is, is *stuck* until it changes, and the log says so.
-        """
-        if error.errno not in _IMMOVABLE or not all(map(_may_change, (self._incoming, self._rejected))):
-            return False
-        if not self._waits(rejection.name, rejection.identity):
-            return False
-        self._stuck[rejection.name] = rejection.identity
+    def leave(self, rejection: Rejection, error: OSError) -> None:
+        """Leave an immovable entry where it is, *stuck* until it changes, and log that once."""
+        self._memory.stuck[rejection.name] = rejection.identity
         log.warning(
             "%r in %s is bad (%s) and cannot be moved away (%s): it stays until its owner or root removes it",
             rejection.name, self._incoming.path, rejection.refusal.reason, error.strerror,
         )  # fmt: skip
-        return True
 
-    def forget(self, name: str) -> None:
-        """``name`` is good, or stays: a leftover sidecar of it will not be completed."""
+    def drop_leftover(self, name: str) -> None:
+        """Remove a leftover sidecar of ``name``, which is good or stays: nothing will complete it."""
         kept = self._leftovers.pop(name, None)
         if kept is not None:
             self.drop_sidecar(kept)

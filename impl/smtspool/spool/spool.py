@@ -14,11 +14,11 @@ from typing import Self
 
 from smtspool.actions import action
 from smtspool.errors import InfrastructureError, LockRefused
-from smtspool.files import Directory, FileLock, Identity
+from smtspool.files import Directory, FileLock
 from smtspool.query import Limits
 from smtspool.spool.admission import Admission, Commit, CountRejected, Folders, Tally
 from smtspool.spool.names import is_published
-from smtspool.spool.quarantine import Quarantine, Refusals
+from smtspool.spool.quarantine import Memory, Quarantine
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.state import DirectoryState
 from smtspool.spool.submission import publish, sweep
@@ -51,9 +51,7 @@ class Spool:
         self._resume_after = ""  # the last name a scan came to before its budget ran out
         self._busy_since: float | None = None  # by the clock of scan
         self._seen: DirectoryState | None = None  # incoming/, just before it was last listed to the end
-        self._in_order: DirectoryState | None = None  # rejected/, see Quarantine.repair
-        self._stuck: dict[str, Identity] = {}  # in incoming/, see Quarantine.cannot_take
-        self._refusals = Refusals()
+        self._memory = Memory()
 
     @classmethod
     def open(
@@ -147,9 +145,9 @@ class Spool:
             ended: str | None = "failed"
             try:
                 with self._folders() as folders:
-                    quarantine = Quarantine(folders.incoming, folders.rejected, self._stuck, self._refusals)
+                    quarantine = Quarantine(folders.incoming, folders.rejected, self._memory)
                     with action("List", consumer=consumer):
-                        self._in_order = quarantine.repair(self._in_order, wall())
+                        quarantine.repair(wall())
                         names = self._list(folders.incoming, wall())
                     admission = Admission(
                         folders,
@@ -190,8 +188,6 @@ class Spool:
         self._seen = DirectoryState.of(incoming)
         names = incoming.names()
         sweep(incoming, names, now)
-        for name in self._stuck.keys() - set(names):
-            del self._stuck[name]
         return sorted(filter(is_published, names))
 
     def _pass(
