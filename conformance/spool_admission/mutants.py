@@ -108,7 +108,12 @@ MUTANTS = (
         "a file that changed while it was read is taken for a bad one",
         (
             Substitution(
-                _ADMISSION,
+                _QUARANTINE,
+                "from smtspool.errors import AdmissionError\n",
+                "from smtspool.errors import AdmissionError, Reason\n",
+            ),
+            Substitution(
+                _QUARANTINE,
                 "        except AdmissionError as refusal:\n",
                 "        except Unstable as change:\n"
                 "            refusal = AdmissionError(Reason.NOT_REGULAR, str(change))\n"
