@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.qualification.environment import Calls, Clock, Files, Network, Places, RankEnd
-from smtspool.cluster import Capability, Master, RenewalPlan
+from smtspool.cluster import Attempt, Capability, Host, Master, RenewalPlan, Time
 
 __all__ = ["PLAN", "Fleet"]
 
@@ -67,13 +67,9 @@ class Fleet:
 
         return Master(
             RankEnd(self.network, rank),
-            root,
-            probe=probe,
-            processor_name=processor_name,
-            heartbeat=heartbeat,
+            Host(root, probe, processor_name, files=self.files[rank]),
+            startup=Attempt(generation=generation),
             plan=PLAN,
-            generation=generation,
-            clock=clock,
-            pause=lambda seconds: self._pause(rank),
-            files=self.files[rank],
+            heartbeat=heartbeat,
+            time=Time(clock, lambda seconds: self._pause(rank)),
         )

@@ -104,16 +104,16 @@ def _rank(folder: Path, plan: Mapping[str, Any]) -> None:
         pause = _Struck(None, mine).wrapped("pause", time.sleep) if mine[1] == "pause" else time.sleep
         files: Any = _Struck(cluster.LockFiles(), mine)
         struck: Any = _Struck(comm, mine)
+        shared = folder / "shared"
         master = cluster.Master(
             struck,
-            folder / "shared",
-            probe=lambda: cluster.probe(folder / "shared"),
-            processor_name=lambda: str(plan["hosts"][rank]),
+            cluster.Host(
+                shared, lambda: cluster.probe(shared), lambda: str(plan["hosts"][rank]), files=files
+            ),
+            startup=cluster.Attempt(timeout=plan["timeout"]),
             plan=cluster.RenewalPlan(interval=0.05, timeout=plan["timeout"], jitter=0.0),
-            timeout=plan["timeout"],
             grace=plan["timeout"],
-            pause=pause,
-            files=files,
+            time=cluster.Time(pause=pause),
         )
         with observed_by(_Aborting(folder / f"rank-{rank}.ndjson")):
             _serve(master, plan["renewals"])

@@ -25,7 +25,7 @@ FILES = frozenset(
 )
 
 
-class Time:
+class Clock:
     """A clock for all ranks of a test; real, until it runs away: then every look is past any deadline."""
 
     def __init__(self) -> None:

@@ -35,13 +35,11 @@ class GivesToAll(cluster.LockFiles):
 def descriptors(directory: Path) -> None:
     comm = cluster.world()
     capability = cluster.probe(directory)
-    name = cluster.processor_name()
+    seen = cluster.Observation(capability, cluster.processor_name())
     qualified = []
     before = len(os.listdir("/proc/self/fd"))
-    for attempt, files in enumerate([cluster.LockFiles(), GivesToAll(), cluster.LockFiles()], 1):
-        result = cluster.qualify(
-            comm, capability, root=directory, processor=name, attempt=attempt, files=files
-        )
+    for number, files in enumerate([cluster.LockFiles(), GivesToAll(), cluster.LockFiles()], 1):
+        result = cluster.qualify(comm, directory, seen, cluster.Attempt(number=number), files=files)
         qualified.append([result.verified, len(os.listdir("/proc/self/fd")) - before])
     told = directory.with_name(f"{directory.name}.{comm.Get_rank()}")
     told.write_text(json.dumps(qualified))

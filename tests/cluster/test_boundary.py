@@ -12,13 +12,16 @@ from smtspool.cluster import (
     TEXT_LIMIT,
     Capability,
     Code,
+    Observation,
     Proof,
     QualificationResult,
     Stage,
+    Time,
     qualify,
 )
 from tests.cluster.bus import Bus, BusCommunicator, together
-from tests.cluster.faults import COMMUNICATION, FILES, POLLS, FaultyCommunicator, FaultyFiles, Fuse, Time
+from tests.cluster.faults import COMMUNICATION, FILES, POLLS, Clock, FaultyCommunicator, FaultyFiles, Fuse
+from tests.cluster.fleet import qualify_one
 
 PREFIX = "cluster lock qualification raised: "
 
@@ -36,7 +39,7 @@ class Unforeseen(BusCommunicator):
 
 def qualified_with(error: BaseException, capability: Any, **more: Any) -> QualificationResult:
     root = Path(capability.root) if isinstance(capability, Capability) else Path("/")
-    return qualify(Unforeseen(error), capability, root=root, processor="a", **more)
+    return qualify_one(Unforeseen(error), root, Observation(capability, "a"), **more)
 
 
 def assert_contained(result: QualificationResult) -> None:
@@ -56,7 +59,7 @@ def assert_contained(result: QualificationResult) -> None:
 
 
 def test_1_one_member_is_clean_and_not_verified(probed: Capability, shared: Path) -> None:
-    result = qualify(BusCommunicator(Bus(1), 0), probed, root=shared, processor="a")
+    result = qualify(BusCommunicator(Bus(1), 0), shared, Observation(probed, "a"))
     assert (result.clean, result.verified, result.error) == (True, False, "")
     assert [tuple(member) for member in result.proof.members] == [(0, "a")]
     assert result.proof.rounds == 0
@@ -82,7 +85,8 @@ def test_5_an_exception_of_the_clock_becomes_a_failed_value_that_measured_nothin
     def broken() -> float:
         raise LookupError("no time")
 
-    result = qualify(BusCommunicator(Bus(1), 0), probed, root=shared, processor="a", clock=broken)
+    seen = Observation(probed, "a")
+    result = qualify_one(BusCommunicator(Bus(1), 0), shared, seen, clock=broken)
     assert_contained(result)
     assert result.elapsed == 0.0
 
@@ -158,7 +162,7 @@ def attempt(
     capability: Capability, victim: int, fuse: Fuse, hosts: tuple[str, ...] = ("a", "b")
 ) -> list[QualificationResult | BaseException]:
     """A qualification whose rank ``victim`` meets the fuse; then the time of the others is up."""
-    bus, clock = Bus(len(hosts)), Time()
+    bus, clock = Bus(len(hosts)), Clock()
 
     def body(rank: int) -> Any:
         def run() -> QualificationResult:
@@ -175,11 +179,9 @@ def attempt(
             try:
                 return qualify(
                     FaultyCommunicator(bus, rank, here),
-                    capability,
-                    root=Path(capability.root),
-                    processor=hosts[rank],
-                    clock=now,
-                    pause=pause,
+                    Path(capability.root),
+                    Observation(capability, hosts[rank]),
+                    time=Time(now, pause),
                     files=FaultyFiles(here),
                 )
             finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ import pytest
 from smtspool.actions import Step, observed_by
 from smtspool.cluster import (
     FLEET,
+    Attempt,
     Capability,
     Code,
     Diagnostic,
+    Host,
     LockFiles,
     Master,
     Notice,
@@ -23,6 +25,7 @@ from smtspool.cluster import (
     RenewalPlan,
     Rights,
     Stage,
+    Time,
 )
 from tests.cluster.bus import Aborted, Bus, BusCommunicator, together
 from tests.service.support import until
@@ -46,22 +49,30 @@ class Fleet:
         self.ahead = 0.0
         self.said: list[tuple[int, str]] = []
         self.stopped: list[int] = []
-        defaults = {"probe": lambda: capability, "plan": PLAN, "timeout": 10.0, "grace": 0.2}
         self.masters = [
-            Master(
-                comm,
-                Path(capability.root),
-                **{
-                    **defaults,
-                    "processor_name": lambda rank=rank: hosts[rank],
-                    "say": lambda text, rank=rank: self.said.append((rank, text)),
-                    "clock": lambda: time.monotonic() + self.ahead,
-                    **common,
-                    **(each[rank] if each else {}),
-                },
-            )
+            self._master(comm, capability, hosts[rank], {**common, **(each[rank] if each else {})})
             for rank, comm in enumerate(comms or self.bus.communicators())
         ]
+
+    def _master(
+        self, comm: BusCommunicator, capability: Capability, name: str, given: dict[str, Any]
+    ) -> Master:
+        """``given`` has arguments of a host and of a master."""
+        host: dict[str, Any] = {
+            "root": Path(capability.root),
+            "probe": lambda: capability,
+            "processor_name": lambda: name,
+        }
+        defaults: dict[str, Any] = {
+            "startup": Attempt(timeout=10.0),
+            "plan": PLAN,
+            "grace": 0.2,
+            "say": lambda text: self.said.append((comm.rank, text)),
+            "time": Time(lambda: time.monotonic() + self.ahead),
+        }
+        on_host = {one.name for one in fields(Host)} & given.keys()
+        host |= {one: given[one] for one in on_host}
+        return Master(comm, Host(**host), **defaults | {one: given[one] for one in given.keys() - on_host})
 
     def start(self) -> list[Any]:
         return together([master.start for master in self.masters])
@@ -160,7 +171,9 @@ def test_a_rank_without_a_rank_aborts_with_65_and_says_why_itself(probed: Capabi
             raise LookupError("injected communicator adapter failure")
 
     bus = Bus(2)
-    fleet = Fleet(probed, "ab", comms=[BusCommunicator(bus, 0), Unforeseen(bus, 1)], timeout=0.2)
+    fleet = Fleet(
+        probed, "ab", comms=[BusCommunicator(bus, 0), Unforeseen(bus, 1)], startup=Attempt(timeout=0.2)
+    )
     fleet.start()
     assert (1, 65) in bus.aborted
     [said] = [text for rank, text in fleet.said if rank == 1]

@@ -20,19 +20,19 @@ from smtspool.cluster import (
     Code,
     LockFiles,
     Member,
+    Observation,
     Operation,
     Proof,
     QualificationResult,
     Requirements,
     Stage,
     probe,
-    qualify,
     require_complete,
     transcript_of,
 )
 from smtspool.files import Directory
 from tests.cluster.bus import Bus, BusCommunicator
-from tests.cluster.fleet import EPOCH, attempt_all, qualify_all
+from tests.cluster.fleet import EPOCH, attempt_all, qualify_all, qualify_one
 
 
 def counts(result: QualificationResult) -> tuple[int, int, int, int]:
@@ -103,7 +103,7 @@ def test_a_proven_capability_goes_in_and_only_a_new_proof_comes_out(probed: Capa
         assert (result.clean, result.verified) == (True, False)
         assert result.capability == probed  # not verified now, so nothing says so any more
     for result in qualify_all(
-        proven.capability, "ab", epoch=EPOCH, generation=1, each=[{}, {"local_error": "broken"}]
+        proven.capability, "ab", epoch=EPOCH, generation=1, each=[{}, {"error": "broken"}]
     ):
         assert not result.clean
         assert result.capability == probed
@@ -299,9 +299,9 @@ WITHOUT_LINK = Requirements("no-link", frozenset(Operation) - {Operation.HARD_LI
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        ({"local_error": "the probe failed"}, "rank 1: the probe failed"),
-        ({"local_error": "\n"}, "rank 1: it cannot say why"),
-        ({"local_error": 7}, "rank 1: the local error is no text"),
+        ({"error": "the probe failed"}, "rank 1: the probe failed"),
+        ({"error": "\n"}, "rank 1: it cannot say why"),
+        ({"error": 7}, "rank 1: the local error is no text"),
         ({"capability": None}, "rank 1: the shared directory was not probed"),
         ({"capability": "yes"}, "rank 1: the shared directory was not probed"),
         ({"generation": True}, "rank 1: the generation is no whole number of 63 bits"),
@@ -406,9 +406,8 @@ def test_a_missing_rank_fails_the_others_at_the_deadline(probed: Capability, sha
         assert 0 < seconds <= 0.025
         now[0] += seconds
 
-    result = qualify(
-        comm, probed, root=shared, processor="a", timeout=0.025, clock=lambda: now[0], pause=pause
-    )
+    seen = Observation(probed, "a")
+    result = qualify_one(comm, shared, seen, timeout=0.025, clock=lambda: now[0], pause=pause)
     assert result.diagnostic is not None
     assert (result.diagnostic.code, result.diagnostic.stage) == (Code.EXPIRED, Stage.EPOCH)
     assert result.error == "no record from rank 1 within the time allowed"
@@ -421,22 +420,18 @@ def test_ranks_of_different_generations_do_not_meet(probed: Capability) -> None:
     assert "generation" in results[0].error or "no record" in results[0].error
 
 
-def test_what_a_failed_attempt_left_is_dropped_and_counted_by_the_next(probed: Capability) -> None:
+def test_what_a_failed_attempt_left_is_dropped_and_counted_by_the_next(
+    probed: Capability, shared: Path
+) -> None:
     bus = Bus(2)
     comms = bus.communicators()
     # Both wait in vain for an answer of the other: one for rank 0, one as rank 0 whose answers nobody took.
-    lonely = qualify(
-        comms[1], probed, root=Path(probed.root), processor="b", epoch=EPOCH, timeout=0.02, attempt=1
-    )
+    lonely = qualify_one(comms[1], shared, Observation(probed, "b"), epoch=EPOCH, timeout=0.02, number=1)
     assert not lonely.clean
-    lonely = qualify(
-        comms[0], probed, root=Path(probed.root), processor="a", epoch="f" * 64, timeout=0.02, attempt=1
-    )
+    lonely = qualify_one(comms[0], shared, Observation(probed, "a"), epoch="f" * 64, timeout=0.02, number=1)
     assert lonely.stale == 1  # of another epoch
-    lonely = qualify(
-        comms[1], probed, root=Path(probed.root), processor="b", epoch=EPOCH, timeout=0.02, attempt=2
-    )
-    results = qualify_all(probed, "ab", comms=comms, epoch=EPOCH, attempt=3)
+    lonely = qualify_one(comms[1], shared, Observation(probed, "b"), epoch=EPOCH, timeout=0.02, number=2)
+    results = qualify_all(probed, "ab", comms=comms, epoch=EPOCH, number=3)
     assert [result.verified for result in results] == [True, True]
     assert [result.stale for result in results] == [1, 0]
     assert bus.waiting() == 0

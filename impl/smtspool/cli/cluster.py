@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from smtspool import cluster, printing
-from smtspool.cluster import Capability, Master, Rights
+from smtspool.cluster import Attempt, Capability, Host, Master, Rights
 
 from .app import Exit, Json, app
 
@@ -60,10 +60,8 @@ def qualify(
     with cluster.world() as comm:
         master = Master(
             comm,
-            directory,
-            probe=lambda: cluster.probe(directory),
-            processor_name=cluster.processor_name,
-            timeout=timeout,
+            Host(directory, lambda: cluster.probe(directory), cluster.processor_name),
+            startup=Attempt(timeout=timeout),
             say=lambda text: _report(master, as_json),
         )
         rights = master.qualify()

@@ -3,6 +3,7 @@
 from .capability import FULL, Capability, Operation, Requirements, merged
 from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, plain
+from .inputs import Attempt, Host, Time
 from .lockfiles import LockFiles
 from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
@@ -23,11 +24,13 @@ __all__ = [
     "TEXT_LIMIT",
     "TO_ROOT",
     "AgreedPlan",
+    "Attempt",
     "Capability",
     "Code",
     "Communicator",
     "Completion",
     "Diagnostic",
+    "Host",
     "Ledger",
     "LockFiles",
     "Master",
@@ -47,6 +50,7 @@ __all__ = [
     "Rights",
     "Sending",
     "Stage",
+    "Time",
     "boot_id",
     "complete_renewal",
     "contained",

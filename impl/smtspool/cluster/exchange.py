@@ -19,6 +19,7 @@ from smtspool.actions import action
 from .communicator import FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, describe
 from .frames import FRAME_LIMIT, MAX_MASTERS, Malformed, Place, decode, encode
+from .inputs import Time
 
 __all__ = ["MAX_TIMEOUT", "Exchange", "ExchangeFailed", "Record"]
 
@@ -57,17 +58,15 @@ class Exchange:
         epoch: str,
         attempt: int,
         timeout: float,
-        clock: Callable[[], float],
-        pause: Callable[[float], None],
+        time: Time,
     ) -> None:
         self._comm = comm
         self._at = at
         self.epoch = epoch
         self._attempt = attempt
         self._timeout = timeout
-        self._clock = clock
-        self._pause = pause
-        self.deadline = clock() + timeout
+        self._time = time
+        self.deadline = time.clock() + timeout
         self.rank = at.rank = comm.Get_rank()
         self.size = comm.Get_size()
         self.stale = 0
@@ -133,10 +132,10 @@ class Exchange:
             failed = error
         with action("Exchange", rank=0, **names) as step:
             if self._number == 0:
-                self.deadline = self._clock() + self._timeout
+                self.deadline = self._time.clock() + self._timeout
             answer = {
                 **names,
-                "seconds": max(0.0, self.deadline - self._clock()),
+                "seconds": max(0.0, self.deadline - self._time.clock()),
                 "error": "" if failed is None else failed.diagnostic.text,
                 "records": [] if failed else [records[rank] for rank in range(self.size)],
             }
@@ -202,7 +201,7 @@ class Exchange:
         if self._number == 0:
             if type(seconds) is not float or not 0 <= seconds <= MAX_TIMEOUT:
                 raise self.failure(Code.MALFORMED, f"rank 0 announced no deadline but {seconds!r}")
-            self.deadline = self._clock() + seconds
+            self.deadline = self._time.clock() + seconds
         return [self._checked(record, facts, rank) for rank, record in enumerate(records)]
 
     # -- both -------------------------------------------------------------------------------------------
@@ -259,10 +258,10 @@ class Exchange:
         """Poll ``done`` until it holds; it is asked at least once, however late it is."""
         delay = FIRST_PAUSE
         while not done():
-            left = self.deadline - self._clock()
+            left = self.deadline - self._time.clock()
             if left <= 0:
                 raise self.failure(Code.EXPIRED, f"{what()} within the time allowed{self._dropped()}")
-            self._pause(min(delay, left))
+            self._time.pause(min(delay, left))
             delay = min(2 * delay, LONGEST_PAUSE)
 
     def _dropped(self) -> str:

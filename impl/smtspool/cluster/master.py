@@ -11,25 +11,23 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 
 from smtspool.actions import action
 from smtspool.errors import MisuseError
 
-from .capability import Capability
 from .communicator import Communicator
 from .consensus import agree_plan
 from .diagnostics import Code, Diagnostic, Position, Stage, contained
 from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed
-from .lockfiles import LockFiles
+from .inputs import REAL_TIME, STARTUP, Attempt, Host, Time
 from .notices import Note, Notice, Notices
 from .observation import Observation, heartbeat_error, observe_inputs
 from .proof import exact_generation
-from .qualification import DEFAULT_TIMEOUT, qualify
+from .qualification import qualify
 from .renewal import RenewalController, RenewalPlan, complete_renewal
 from .result import QualificationResult, contained_failure
 
@@ -51,52 +49,35 @@ class Rights(StrEnum):
 class Master:
     """One rank. Belongs to the thread that made it; the only one that may call MPI.
 
-    ``fatal`` is the first failure and stays: from then on the rank must shut down. ``keeps`` names what this
-    host must have for itself (the store); two hosts with the same are refused.
+    ``fatal`` is the first failure and stays: from then on the rank must shut down.
 
+    :param startup: the first attempt; ``plan`` says when the next ones are, and how long they may take
     :param heartbeat: renews all leases of this rank, once, and returns how many were lost
     :param say: prints a diagnostic for people
-    :param timeout: seconds for the qualification at startup; renewals have that of ``plan``
     :param grace: seconds to wait for the others when the fleet fails
     """
 
     def __init__(
         self,
         comm: Communicator,
-        root: Path,
+        host: Host,
         *,
-        probe: Callable[[], Capability],
-        processor_name: Callable[[], str],
-        heartbeat: Callable[[], int] = lambda: 0,
+        startup: Attempt = STARTUP,
         plan: RenewalPlan | None = None,
-        keeps: str = "",
-        epoch: str | None = None,
-        generation: int = 0,
-        attempt: int = 1,
-        timeout: float = DEFAULT_TIMEOUT,
-        grace: float = DEFAULT_GRACE,
+        heartbeat: Callable[[], int] = lambda: 0,
         say: Callable[[str], None] = lambda text: None,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float], None] = time.sleep,
-        files: LockFiles | None = None,
+        grace: float = DEFAULT_GRACE,
+        time: Time = REAL_TIME,
     ) -> None:
         self._comm = comm
-        self._root = root
-        self._probe = probe
-        self._processor_name = processor_name
-        self._heartbeat = heartbeat
+        self._host = host
+        self._startup = startup
         self._plan = plan or RenewalPlan()
-        self._keeps = keeps
-        self._epoch = epoch
-        self._generation = generation
-        self._attempt = attempt
-        self._timeout = timeout
-        self._grace = grace
+        self._heartbeat = heartbeat
         self._say = say
-        self._clock = clock
-        self._pause = pause
-        self._files = files or LockFiles()
-        self._at = Position(Stage.OBSERVE, exact_generation(generation) or 0)
+        self._grace = grace
+        self._time = time
+        self._at = Position(Stage.OBSERVE, exact_generation(startup.generation) or 0)
         self.rank: int | None = None
         self.size = 0
         self.rights = Rights.REFUSED
@@ -124,7 +105,7 @@ class Master:
             "cluster lock qualification raised",
             self._at,
             self._qualified,
-            lambda diagnostic: contained_failure(diagnostic, None, self._generation),
+            lambda diagnostic: contained_failure(diagnostic, None, self._startup.generation),
         )
         with action("Consume", rank=self.rank, at="startup") as step:
             self.result = result
@@ -144,29 +125,14 @@ class Master:
         self.rank = self._at.rank = self._comm.Get_rank()
         with action("Observe", rank=self.rank, at="startup") as step:
             seen = observe_inputs(
-                self._probe, self._processor_name, rank=self.rank, generation=self._at.generation
+                self._host.probe, self._host.processor_name, rank=self.rank, generation=self._at.generation
             )
             step.outcome = "Failed" if seen.error else "Observed"
-        return self._qualify(seen, self._epoch, self._generation, self._timeout)
+        return self._attempted(seen, self._startup)
 
-    def _qualify(
-        self, seen: Observation, epoch: str | None, generation: int, timeout: float
-    ) -> QualificationResult:
-        return qualify(
-            self._comm,
-            seen.capability,
-            root=self._root,
-            processor=seen.processor,
-            boot=seen.boot,
-            epoch=epoch,
-            generation=generation,
-            attempt=self._attempt,
-            timeout=timeout,
-            local_error=seen.error,
-            clock=self._clock,
-            pause=self._pause,
-            files=self._files,
-        )
+    def _attempted(self, seen: Observation, attempt: Attempt) -> QualificationResult:
+        host = self._host
+        return qualify(self._comm, host.root, seen, attempt, time=self._time, files=host.files)
 
     def _go_on(self) -> None:
         """What a clean fleet needs to run: notices and, if the locks were proved, renewals."""
@@ -188,17 +154,19 @@ class Master:
                 self._comm,
                 self._at,
                 epoch=result.epoch,
-                attempt=self._attempt + 1,
-                timeout=self._timeout,
-                clock=self._clock,
-                pause=self._pause,
+                attempt=self._startup.number + 1,
+                timeout=self._startup.timeout,
+                time=self._time,
             )
-            agreed = agree_plan(exchange, self._plan, members, self._keeps)
+            agreed = agree_plan(exchange, self._plan, members, self._host.keeps)
         except ExchangeFailed as error:
             self.fail(error.diagnostic)
             return
         self.controller = RenewalController(
-            agreed, capability=result.capability, completed_at=self._clock(), generation=result.generation
+            agreed,
+            capability=result.capability,
+            completed_at=self._time.clock(),
+            generation=result.generation,
         )
 
     # -- running ----------------------------------------------------------------------------------------
@@ -219,7 +187,7 @@ class Master:
             return
         for note in requested:
             self._renew(controller, note)
-        if self.rank == 0 and controller.due(self._clock(), safe=not self.ended):
+        if self.rank == 0 and controller.due(self._time.clock(), safe=not self.ended):
             self._renew(controller, None)
 
     def _hear(self) -> list[Note]:
@@ -254,17 +222,22 @@ class Master:
             troubles.append(heartbeat_error(self._heartbeat, rank=self.rank, generation=generation))
             seen = observe_inputs(
                 lambda: controller.capability,
-                self._processor_name,
+                self._host.processor_name,
                 rank=self.rank,
                 generation=generation,
                 local_error="; ".join(filter(None, troubles)),
             )
             step.outcome = "Failed" if seen.error else "Observed"
-        plan = controller.agreed
-        result = self._qualify(seen, plan.epoch, generation, plan.plan.timeout)
+        agreed = controller.agreed
+        attempt = replace(
+            self._startup, epoch=agreed.epoch, generation=generation, timeout=agreed.plan.timeout
+        )
+        result = self._attempted(seen, attempt)
         with action("Consume", rank=self.rank, at="renewal") as step:
             self.result = result
-            completion = complete_renewal(controller, generation, result, clock=self._clock, rank=self.rank)
+            completion = complete_renewal(
+                controller, generation, result, clock=self._time.clock, rank=self.rank
+            )
             if completion.success:
                 step.outcome = "Success"
             elif completion.diagnostic is None:
@@ -339,14 +312,14 @@ class Master:
         self._abort(ABORT_FAILED)
 
     def _wait_for_others(self) -> None:
-        deadline = self._clock() + self._grace
+        deadline = self._time.clock() + self._grace
         delay = FIRST_PAUSE
         while len(self._down) < self.size - 1:
             self._hear()
-            left = deadline - self._clock()
+            left = deadline - self._time.clock()
             if left <= 0:
                 return
-            self._pause(min(delay, left))
+            self._time.pause(min(delay, left))
             delay = min(2 * delay, LONGEST_PAUSE)
 
     def _tell_people(self, text: str) -> None:

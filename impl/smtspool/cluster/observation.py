@@ -28,8 +28,8 @@ class Observation:
 
     capability: Capability | None
     processor: str
-    boot: str
-    error: str
+    boot: str = ""
+    error: str = ""
 
 
 def boot_id(path: Path = _BOOT_ID) -> str:

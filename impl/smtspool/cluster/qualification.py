@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import math
 import secrets
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,9 +17,10 @@ from .capability import Capability
 from .communicator import Communicator
 from .diagnostics import Code, Diagnostic, Position, Stage, contained, plain
 from .exchange import MAX_TIMEOUT, Exchange, ExchangeFailed, Record
+from .inputs import DEFAULT_TIMEOUT, REAL_TIME, STARTUP, Attempt, Time
 from .litmus import Litmus
 from .lockfiles import LockFiles
-from .observation import is_boot_id
+from .observation import Observation, is_boot_id
 from .proof import (
     Member,
     Proof,
@@ -34,9 +33,8 @@ from .proof import (
 )
 from .result import QualificationResult, contained_failure
 
-__all__ = ["DEFAULT_TIMEOUT", "qualify"]
+__all__ = ["qualify"]
 
-DEFAULT_TIMEOUT = 30.0
 SHORTEST_TIMEOUT = 0.001
 # The epoch of messages while there is none yet, and of ranks whose epoch is invalid.
 _NO_EPOCH = "0" * 64
@@ -44,18 +42,11 @@ _NO_EPOCH = "0" * 64
 
 def qualify(
     comm: Communicator,
-    capability: Capability | None,
-    *,
     root: Path,
-    processor: str,
-    boot: str = "",
-    epoch: str | None = None,
-    generation: int = 0,
-    attempt: int = 1,
-    timeout: float = DEFAULT_TIMEOUT,
-    local_error: str = "",
-    clock: Callable[[], float] = time.monotonic,
-    pause: Callable[[float], None] = time.sleep,
+    seen: Observation,
+    attempt: Attempt = STARTUP,
+    *,
+    time: Time = REAL_TIME,
     files: LockFiles | None = None,
 ) -> QualificationResult:
     """Prove that an ``flock`` under ``root`` is respected between the hosts of ``comm``. All ranks call it.
@@ -63,68 +54,38 @@ def qualify(
     Total over ``Exception``: whatever goes wrong is a result that is not clean. ``KeyboardInterrupt``,
     ``SystemExit`` and their like pass. Either way no descriptor and no lock of the attempt is left.
 
-    :param capability: what :func:`probe` saw of ``root`` on this host
-    :param processor: the name of this host
-    :param boot: what tells this host's kernel from others (:func:`boot_id`); "" tells nothing
-    :param epoch: the name of this fleet's life, as an earlier result has it; None agrees on a fresh one
-    :param generation: 0 at startup, then one more for each renewal; part of the proof
-    :param attempt: to be raised, on all ranks, whenever the same generation is tried again
-    :param timeout: seconds, 0.001 to 3600: as long for the ranks to meet, and then once more for the rest
-    :param local_error: why this rank cannot take part; it joins the meeting to say so
+    :param seen: what :func:`observe_inputs` saw of ``root`` and of this host; a rank that could not observe
+        something joins the meeting to say so
     """
-    at = Position(Stage.EPOCH, exact_generation(generation) or 0)
+    at = Position(Stage.EPOCH, exact_generation(attempt.generation) or 0)
     return contained(
         "cluster lock qualification raised",
         at,
-        lambda: _qualify(
-            comm,
-            capability,
-            root=root,
-            processor=processor,
-            boot=boot,
-            epoch=epoch,
-            generation=generation,
-            attempt=attempt,
-            timeout=timeout,
-            local_error=local_error,
-            clock=clock,
-            pause=pause,
-            files=files or LockFiles(),
-            at=at,
-        ),
-        lambda diagnostic: contained_failure(diagnostic, capability, generation),
+        lambda: _qualify(comm, root, seen, attempt, time, files or LockFiles(), at),
+        lambda diagnostic: contained_failure(diagnostic, seen.capability, attempt.generation),
     )
 
 
 def _qualify(
     comm: Communicator,
-    capability: Capability | None,
-    *,
     root: Path,
-    processor: str,
-    boot: str,
-    epoch: str | None,
-    generation: int,
-    attempt: int,
-    timeout: float,
-    local_error: str,
-    clock: Callable[[], float],
-    pause: Callable[[float], None],
+    seen: Observation,
+    attempt: Attempt,
+    time: Time,
     files: LockFiles,
     at: Position,
 ) -> QualificationResult:
-    started = clock()
-    unusable = _unusable(local_error, capability, root, processor, boot, epoch, generation)
+    started = time.clock()
+    unusable = _unusable(root, seen, attempt)
     exchange = Exchange(
         comm,
         at,
-        epoch=epoch if epoch is not None and is_token(epoch) else _NO_EPOCH,
-        attempt=attempt,
-        timeout=_clamped(timeout),
-        clock=clock,
-        pause=pause,
+        epoch=attempt.epoch if attempt.epoch is not None and is_token(attempt.epoch) else _NO_EPOCH,
+        attempt=attempt.number,
+        timeout=_clamped(attempt.timeout),
+        time=time,
     )
-    usable = capability.unproved() if type(capability) is Capability else None
+    usable = seen.capability.unproved() if type(seen.capability) is Capability else None
     proof = Proof()
 
     def ended(
@@ -138,26 +99,27 @@ def _qualify(
             generation=at.generation,
             epoch=exchange.epoch,
             rank=exchange.rank,
-            elapsed=clock() - started,
+            elapsed=time.clock() - started,
             stale=exchange.stale,
             diagnostic=diagnostic,
         )
 
     try:
-        if epoch is None:
+        if attempt.epoch is None:
             exchange.epoch = _agreed_epoch(exchange)
-        members = _met(exchange, processor, boot, unusable)
+        members = _met(exchange, seen, unusable)
         proof = Proof(members, representatives_of(members))
         if len(proof.representatives) < 2:
             return ended(None, usable)
         assert usable is not None  # or this rank had failed the meeting
-        token = bytes.fromhex(exchange.epoch) + generation.to_bytes(8) + attempt.to_bytes(8)
+        numbers = attempt.generation.to_bytes(8) + attempt.number.to_bytes(8)
+        token = bytes.fromhex(exchange.epoch) + numbers
         with Litmus(exchange, proof, root, usable, token, files) as litmus:
             try:
                 litmus.run()
             finally:
                 proof = litmus.proof
-        transcript = _sworn(exchange, proof, generation)
+        transcript = _sworn(exchange, proof, attempt.generation)
         # Nothing comes after it: the other ranks count on this result, so it may not fail any more.
         with action("CommitTranscript", rank=exchange.rank):
             proof = replace(proof, transcript=transcript)
@@ -167,28 +129,24 @@ def _qualify(
         return ended(error.diagnostic, usable)
 
 
-def _unusable(
-    local_error: object,
-    capability: object,
-    root: Path,
-    processor: object,
-    boot: object,
-    epoch: object,
-    generation: object,
-) -> str:
-    """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason."""
-    if type(local_error) is not str:
+def _unusable(root: Path, seen: Observation, attempt: Attempt) -> str:
+    """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason.
+
+    Values of any type are looked at: they come from the caller and from the machine.
+    """
+    if type(seen.error) is not str:
         return "the local error is no text"
-    if local_error:
-        return local_error
-    if exact_generation(generation) is None:
+    if seen.error:
+        return seen.error
+    if exact_generation(attempt.generation) is None:
         return "the generation is no whole number of 63 bits"
-    if epoch is not None and not is_token(epoch):
+    if attempt.epoch is not None and not is_token(attempt.epoch):
         return "the epoch is not 64 hexadecimal digits"
-    if not is_processor(processor):
+    if not is_processor(seen.processor):
         return "the name of this host is empty or unusable"
-    if not is_boot_id(boot):
+    if not is_boot_id(seen.boot):
         return "the boot id of this machine is unusable"
+    capability = seen.capability
     if type(capability) is not Capability:
         return "the shared directory was not probed"
     if not capability.complete:
@@ -209,7 +167,7 @@ def _agreed_epoch(exchange: Exchange) -> str:
     return str(epoch)
 
 
-def _met(exchange: Exchange, processor: str, boot: str, unusable: str) -> tuple[Member, ...]:
+def _met(exchange: Exchange, seen: Observation, unusable: str) -> tuple[Member, ...]:
     """All ranks and their hosts, if all can take part and no two machines go by one name.
 
     Those would pass for one host, and would share what may be open on one host only.
@@ -218,7 +176,7 @@ def _met(exchange: Exchange, processor: str, boot: str, unusable: str) -> tuple[
     def own() -> Record:
         if unusable:
             return {"ok": False, "error": plain(unusable) or "it cannot say why"}
-        return {"processor": processor, "boot": boot}
+        return {"processor": seen.processor, "boot": seen.boot}
 
     records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor", "boot"}))
     members = tuple(Member(rank, record["processor"]) for rank, record in enumerate(records))

@@ -14,15 +14,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from smtspool.cluster import (
+    Attempt,
     Capability,
     Code,
     Communicator,
     Diagnostic,
+    Host,
     Master,
     Position,
     RenewalPlan,
     Rights,
     Stage,
+    Time,
     contained,
     probe,
 )
@@ -103,20 +106,16 @@ class MasteredService:
 
         return Master(
             self.comm,
-            campaign.spool,
-            probe=probed,
-            processor_name=self.processor_name,
-            heartbeat=heartbeat,
+            Host(campaign.spool, probed, self.processor_name, keeps=_identity(campaign)),
+            startup=Attempt(timeout=settings.qualify_seconds),
             plan=RenewalPlan(
                 interval=settings.renew_seconds,
                 timeout=min(settings.qualify_seconds, settings.lease_seconds / RENEWALS_PER_LEASE),
                 jitter=settings.renew_jitter,
             ),
-            keeps=_identity(campaign),
-            timeout=settings.qualify_seconds,
+            heartbeat=heartbeat,
             say=_say,
-            clock=self.clock,
-            pause=self.pause,
+            time=Time(self.clock, self.pause),
         )
 
     def _take_turns(self, master: Master, service: Service, received: list[int]) -> None:

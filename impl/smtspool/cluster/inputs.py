@@ -1,0 +1,63 @@
+"""What a rank is given: the host it runs on, how time passes there, and which attempt it makes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .capability import Capability
+from .lockfiles import LockFiles
+
+__all__ = ["REAL_TIME", "STARTUP", "Attempt", "Host", "Time"]
+
+DEFAULT_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How time passes, in seconds: what the clock shows, and how to wait."""
+
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+
+REAL_TIME = Time()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What a rank finds on its host.
+
+    :param root: the shared directory, by its path on this host
+    :param probe: tries what ``root`` can do; see :func:`.probe`
+    :param processor_name: the name of the host
+    :param keeps: names what the host must have for itself (the store); two hosts with the same are refused
+    :param files: the system calls of the litmus
+    """
+
+    root: Path
+    probe: Callable[[], Capability]
+    processor_name: Callable[[], str]
+    keeps: str = ""
+    files: LockFiles = field(default_factory=LockFiles)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Which proof is attempted, the same on all ranks, and how long it may take on this one.
+
+    :param epoch: the name of this fleet's life, as an earlier result has it; None agrees on a fresh one
+    :param generation: 0 at startup, then one more for each renewal; part of the proof
+    :param number: to be raised, on all ranks, whenever the same generation is tried again
+    :param timeout: seconds, 0.001 to 3600: as long for the ranks to meet, and then once more for the rest
+    """
+
+    epoch: str | None = None
+    generation: int = 0
+    number: int = 1
+    timeout: float = DEFAULT_TIMEOUT
+
+
+STARTUP = Attempt()
