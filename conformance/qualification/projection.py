@@ -14,7 +14,16 @@ from conformance.engine.gates import At, Idle
 from conformance.engine.stage import innermost
 from conformance.engine.values import Value, function
 from conformance.qualification.environment import document_of
-from smtspool.cluster import FLEET, FROM_ROOT, Code, Diagnostic, QualificationResult, Rights, Stage
+from smtspool.cluster import (
+    FLEET,
+    FROM_ROOT,
+    Code,
+    Diagnostic,
+    Observation,
+    QualificationResult,
+    Rights,
+    Stage,
+)
 
 if TYPE_CHECKING:
     from conformance.qualification.system import QualificationSystem
@@ -183,7 +192,8 @@ class Projection:
         if pc in ("enter", "wait", "exchange") and (
             0 < at < membership or (pc == "enter" and at == membership)
         ):
-            return bool(self.local(rank, "local_error") == "")
+            seen: Observation = self.local(rank, "seen")
+            return seen.error == ""
         if pc == "enter":
             record = self.local(rank, "record")
             return not isinstance(record, Mapping) or record.get("ok", True)
