@@ -15,8 +15,8 @@ from conformance.cancellation.trace import Recorder
 from conformance.engine.trace import Recorded
 from smtspool.actions import observed_by
 from smtspool.errors import ClosedError, InfrastructureError
-from smtspool.query import Answer, Query, Status, parse_smt2
-from smtspool.solve import CancelReason, ForkServer, Generation, PersistentSolver, parse_engine
+from smtspool.query import Failure, Query, Status, parse_smt2
+from smtspool.solve import CancelReason, EngineAnswer, ForkServer, Generation, PersistentSolver, parse_engine
 
 __all__ = ["Stress", "stress"]
 
@@ -37,7 +37,7 @@ class Stress:
     """What a run was, and what came of it."""
 
     lines: list[Recorded]
-    answers: list[Answer]
+    answers: list[EngineAnswer]
     asked: int
     refused: int
     kills: int
@@ -50,7 +50,7 @@ class Stress:
             self.closed
             and len(self.answers) + self.refused == self.asked
             and not any(
-                answer.status is Status.ERROR and not str(answer.reason).startswith("crashed")
+                answer.status is Status.ERROR and answer.attempt.failure is not Failure.CRASHED
                 for answer in self.answers
             )
         )
@@ -70,7 +70,7 @@ def stress(seed: int, *, asking: int, requests: int, kills: int) -> Stress:
     """``asking`` threads with ``requests`` each, one that cancels, one that kills helpers, and a close that
     comes while some still ask."""
     queries = [query for text in (_EASY.format(1), _EASY.format(2), _HARD) for query in parse_smt2(text)]
-    answers: list[Answer] = []
+    answers: list[EngineAnswer] = []
     done = threading.Event()
     refused = killed = 0
     counting = threading.Lock()

@@ -22,10 +22,11 @@ from conformance.engine.stage import Player, Stage, innermost
 from conformance.engine.values import Function
 from smtspool.actions import Step, observed_by
 from smtspool.errors import ClosedError, InfrastructureError
-from smtspool.query import Answer, Query, Status, parse_smt2
+from smtspool.query import Query, Status, parse_smt2
 from smtspool.solve import (
     Cancellation,
     CancelReason,
+    EngineAnswer,
     ForkServer,
     PersistentSolver,
 )
@@ -94,7 +95,7 @@ class CancellationSystem(Projection):
         for name in self.requests:
             self.stage.call(name, partial(self._solve, name))
 
-    def _solve(self, name: str) -> Answer:
+    def _solve(self, name: str) -> EngineAnswer:
         return self.solver.solve(
             query_of(self._queries[name]),
             attempt_id=name,
@@ -199,7 +200,7 @@ class CancellationSystem(Projection):
             if not isinstance(player.raised, expected):
                 raise Divergence(f"the call of {name} raised {player.raised!r}", "report")
             return NONE, 0
-        (attempt,) = answer.attempts
+        attempt = answer.attempt
         if attempt.cancelled != (answer.status is Status.UNKNOWN) or attempt.attempt_id != name:
             raise Divergence(f"the call of {name} came back {answer}", "report")
         return attempt.cancel_reason or NONE, attempt.generation

@@ -7,6 +7,7 @@ from conformance.engine.mutants import Mutant, Substitution
 __all__ = ["MUTANTS", "SHOWS_IN"]
 
 _RACE = "smtspool.solve.race"
+_RUNNER = "smtspool.solve.runner"
 _PORTFOLIO = "smtspool.solve.portfolio"
 
 
@@ -23,14 +24,15 @@ MUTANTS = (
         "verification-skipped",
         "the first sat is believed, nobody checks its model",
         (
-            "return _Finding(answer, self._verify(answer, self.over))",
-            "return _Finding(answer, Verdict(True, None))",
+            "return Finding(said, model, self._verify(said.attempt, model, self.over))",
+            "return Finding(said, model, Verdict(True, None))",
         ),
     ),
     _mutant(
         "any-sat-ends-it",
         "a sat is checked, and ends the race whatever came of it",
-        ("or self.verdict.confirmed is True", "or self.answer.status is Status.SAT"),
+        ("or self.verdict.confirmed is True", "or self.said.status is Status.SAT"),
+        module=_RUNNER,
     ),
     _mutant(
         "loser-leaked",
@@ -78,6 +80,7 @@ MUTANTS = (
         "recorded-as-told",
         "a loser that had answered unheard is recorded as cancelled",
         ("if self.settled and self.ended is None:", "if False:"),
+        module=_RUNNER,
     ),
     _mutant(
         "settling-unnoticed",

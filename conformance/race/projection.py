@@ -18,7 +18,7 @@ from conformance.engine.replay import gate_of
 from conformance.engine.stage import Moving, Stage, frames
 from conformance.engine.values import Function, Value, function
 from smtspool.errors import ClosedError, InfrastructureError
-from smtspool.query import Attempt, Status
+from smtspool.query import Attempt, Failure, Status
 from smtspool.solve import Cancellation, PersistentSolver, Portfolio
 from smtspool.solve.request import FailureKind
 
@@ -395,6 +395,6 @@ class Projection:
 def _recorded(attempt: Attempt) -> str:
     if attempt.cancelled:
         return str(attempt.cancel_reason)
-    if (attempt.reason or "").startswith("answered, and was not heard"):
+    if attempt.failure is Failure.UNHEARD:
         return "unheard"
     return str(attempt.status.value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smtspool.query import Answer, Attempt, Status
+from smtspool.query import Answer, Attempt, Failure, Status
 
 TEXT = st.none() | st.text(max_size=8)
 ATTEMPTS = st.builds(
@@ -58,6 +58,20 @@ def test_answers_do_not_change() -> None:
 def test_an_answer_that_was_stored_with_a_core_is_read_without() -> None:
     answer = Answer(Status.UNSAT, engine="z3")
     assert Answer.from_json(answer.to_json() | {"core": None}) == answer
+
+
+def test_what_kind_of_failure_it_was_is_told_to_the_program_and_not_kept() -> None:
+    attempt = Attempt(
+        "a1", "z3", Status.ERROR, reason="crashed: exit 1", generation=1, failure=Failure.CRASHED
+    )
+    answer = Answer(Status.ERROR, reason="crashed", attempts=(attempt,))
+    [members] = answer.to_json()["attempts"]
+    assert sorted(members) == [
+        "attempt_id", "cancel_reason", "cancelled", "elapsed_ms", "engine", "generation", "prefix_hit",
+        "reason", "status", "verified",
+    ]  # fmt: skip
+    again = Answer.from_json(answer.to_json())
+    assert again == answer and again.attempts[0].failure is None
 
 
 def test_an_engine_that_could_not_be_asked_has_called_nothing_an_error() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
-from smtspool.query import Query, Status, parse_smt2
+from smtspool.query import Failure, Query, Status, parse_smt2
 from smtspool.solve import Generation
 from smtspool.solve.cancellation import Cancellation, CancelReason
 from smtspool.solve.persistent import PersistentSolver, Recycle
@@ -47,10 +47,10 @@ def seen() -> Iterator[Gates]:
 
 
 def is_cancelled(answer, reason: str) -> bool:
-    (attempt,) = answer.attempts
+    attempt = answer.attempt
     return (
         answer.status is Status.UNKNOWN
-        and answer.reason == f"cancelled: {reason}"
+        and attempt.reason == f"cancelled: {reason}"
         and attempt.cancelled
         and attempt.cancel_reason == reason
     )
@@ -63,7 +63,7 @@ def test_a_request_takes_the_steps_of_the_model_in_order(seen: Gates) -> None:
     with ScriptedServer("z3", "sat") as server:
         solver = PersistentSolver(server)
         answer = ask(solver, attempt_id="one")
-        assert (answer.status, answer.model, answer.engine) == (Status.SAT, {"x": "#x2a"}, "z3")
+        assert (answer.status, answer.model, answer.attempt.engine) == (Status.SAT, {"x": "#x2a"}, "z3")
         assert seen.names("one") == [
             "Register", "AcquireIO", "Admit", "Spawn", "Exchange", "Answer", "Settle", "Unregister",
         ]  # fmt: skip
@@ -102,14 +102,14 @@ def test_a_request_too_large_to_send_is_refused_and_keeps_the_generation() -> No
         ask(solver)
         with pytest.raises(MisuseError):
             ask(solver, large)
-        assert ask(solver).attempts[0].generation == 1
+        assert ask(solver).attempt.generation == 1
         solver.close()
 
 
 def test_a_generation_is_replaced_by_count_and_by_size() -> None:
     with ScriptedServer("z3", "unsat", "fat unsat", "unsat") as server:
         solver = PersistentSolver(server, recycle=Recycle(requests=3))
-        generations = [ask(solver).attempts[0].generation for _ in range(5)]
+        generations = [ask(solver).attempt.generation for _ in range(5)]
         assert generations == [1, 1, 1, 2, 3]
         solver.close()
 
@@ -117,7 +117,7 @@ def test_a_generation_is_replaced_by_count_and_by_size() -> None:
 def test_a_generation_that_yielded_serves_nobody_else() -> None:
     with ScriptedServer("z3", "unsat") as server:
         solver = PersistentSolver(server)
-        generations = [ask(solver, yielding=yields).attempts[0].generation for yields in (False, True, False)]
+        generations = [ask(solver, yielding=yields).attempt.generation for yields in (False, True, False)]
         assert generations == [1, 1, 2]
         solver.close()
 
@@ -128,7 +128,7 @@ def test_a_helper_that_died_between_requests_is_replaced_before_the_next() -> No
         ask(solver)
         server.spawned[0].signal_kill()
         assert server.spawned[0].wait_reaped(soon())
-        assert ask(solver).attempts[0].generation == 2
+        assert ask(solver).attempt.generation == 2
         solver.close()
 
 
@@ -163,7 +163,7 @@ def test_cancelled_between_lock_and_admission_it_sends_nothing_and_the_next_star
         assert is_cancelled(late.result(), "lost-race")
         assert "Exchange" not in seen.names("late")
         assert not server.spawned[0].valid, "cold recovery is unconditional"
-        assert ask(solver).attempts[0].generation == 2
+        assert ask(solver).attempt.generation == 2
         assert solver.close()
 
 
@@ -223,7 +223,7 @@ def test_an_answer_that_settled_before_the_cancellation_stays_the_answer(seen: G
         gate.open()
         assert done.result().status is Status.SAT
         assert server.spawned[0].alive, "and its generation is not killed for it"
-        assert ask(solver).attempts[0].generation == 1
+        assert ask(solver).attempt.generation == 1
         assert solver.close()
 
 
@@ -286,10 +286,10 @@ def test_a_cancelled_answer_takes_its_generation_along_even_if_the_kill_is_late(
         signal.reached()
         settle.open()
         assert is_cancelled(first.result(), "user")
-        assert ask(solver, B).attempts[0].generation == 2
+        assert ask(solver, B).attempt.generation == 2
         signal.open()
         assert canceller.result()
-        assert ask(solver, B).attempts[0].generation == 2
+        assert ask(solver, B).attempt.generation == 2
         assert solver.close()
 
 
@@ -318,9 +318,9 @@ def test_a_helper_that_does_not_answer_costs_the_time_allowed_and_no_more(behavi
         started = time.monotonic()
         answer = ask(solver, within=0.2)
         assert time.monotonic() - started < 1.0
-        assert (answer.status, answer.reason) == (Status.UNKNOWN, "timeout")
-        assert answer.attempts[0].cancel_reason == "deadline"
-        assert ask(solver).attempts[0].generation == 2
+        assert (answer.status, answer.attempt.reason) == (Status.UNKNOWN, "timeout")
+        assert answer.attempt.cancel_reason == "deadline"
+        assert ask(solver).attempt.generation == 2
         solver.close()
 
 
@@ -330,7 +330,7 @@ def test_the_deadline_covers_waiting_for_the_turn(seen: Gates) -> None:
         active = Thread(ask, solver, A, attempt_id="a")
         seen.taken("Exchange", attempt="a")
         answer = ask(solver, B, within=0.1)
-        assert (answer.reason, answer.attempts[0].generation) == ("timeout", 0)
+        assert (answer.attempt.reason, answer.attempt.generation) == ("timeout", 0)
         assert server.spawned[0].alive
         solver.close()
         active.result()
@@ -340,23 +340,31 @@ def test_the_deadline_covers_waiting_for_the_turn(seen: Gates) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "kind"),
-    [("die", "crashed"), ("other", "echo"), ("garbage", "encoding"), ("oversize", "oversize")],
+    ("behaviour", "failure", "word"),
+    [
+        ("die", Failure.CRASHED, "crashed"),
+        ("other", Failure.NO_REPLY, "echo"),
+        ("garbage", Failure.NO_REPLY, "encoding"),
+        ("oversize", Failure.NO_REPLY, "oversize"),
+    ],
 )
-def test_a_helper_that_breaks_the_protocol_is_an_error_and_is_replaced(behaviour: str, kind: str) -> None:
+def test_a_helper_that_breaks_the_protocol_is_an_error_and_is_replaced(
+    behaviour: str, failure: Failure, word: str
+) -> None:
     with ScriptedServer("z3", behaviour, "unsat") as server:
         solver = PersistentSolver(server)
         answer = ask(solver)
         assert answer.status is Status.ERROR
-        assert answer.reason is not None and answer.reason.startswith(f"{kind}: ")
-        assert ask(solver).attempts[0].generation == 2
+        assert answer.attempt.failure is failure
+        assert answer.attempt.reason is not None and answer.attempt.reason.startswith(f"{word}: ")
+        assert ask(solver).attempt.generation == 2
         solver.close()
 
 
 def test_the_last_words_of_a_helper_that_died_are_in_the_reason() -> None:
     with ScriptedServer("z3", "die") as server:
         solver = PersistentSolver(server)
-        assert "assertion failed in the engine" in (ask(solver).reason or "")
+        assert "assertion failed in the engine" in (ask(solver).attempt.reason or "")
         solver.close()
 
 
@@ -375,8 +383,10 @@ def test_a_second_answer_to_one_request_is_never_taken_for_the_answer_to_the_nex
 def test_an_engine_error_ends_the_generation_too() -> None:
     with ScriptedServer("z3", "error", "unsat") as server:
         solver = PersistentSolver(server)
-        assert ask(solver).status is Status.ERROR
-        assert ask(solver).attempts[0].generation == 2
+        refused = ask(solver)
+        assert (refused.status, refused.attempt.failure) == (Status.ERROR, Failure.REFUSED)
+        answered = ask(solver).attempt
+        assert (answered.generation, answered.failure) == (2, None)
         solver.close()
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from smtspool.actions import Step, observed_by
-from smtspool.query import Answer, Query, Status
-from smtspool.solve import CancelReason, ForkServer, PersistentSolver, parse_engine
+from smtspool.query import Query, Status
+from smtspool.solve import CancelReason, EngineAnswer, ForkServer, PersistentSolver, parse_engine
 from tests.solve.queries import EASY, EASY_UNSAT, HARD
 
 REQUESTS = 60
@@ -40,9 +40,9 @@ def chronicle() -> Iterator[Chronicle]:
         yield observer
 
 
-def run(solver: PersistentSolver) -> list[Answer]:
+def run(solver: PersistentSolver) -> list[EngineAnswer]:
     """Four threads ask, one cancels whatever may be running until they are done."""
-    answers: list[Answer] = []
+    answers: list[EngineAnswer] = []
     stop = threading.Event()
 
     def ask(seed: int) -> None:
@@ -77,7 +77,7 @@ def test_the_invariants_hold_under_random_cancellation() -> None:
         assert solver.close()
 
     assert len(answers) == REQUESTS * ASKING
-    attempts = {answer.attempts[0].attempt_id: answer for answer in answers}
+    attempts = {answer.attempt.attempt_id: answer for answer in answers}
     steps: dict[str, list[str]] = defaultdict(list)
     for step in seen.steps:
         assert step.error is None
@@ -90,20 +90,20 @@ def test_the_invariants_hold_under_random_cancellation() -> None:
         assert taken[-1] == "Unregister", "cleanup totality"
         assert ("Settle" in taken) == ("Admit" in taken), "who had the turn passes it on"
         assert answer.status is not Status.ERROR, "a cancellation is never an error"
-        if not answer.attempts[0].cancelled:
+        if not answer.attempt.cancelled:
             assert answer.status in (Status.SAT, Status.UNSAT)
 
-    used: dict[int, list[Answer]] = defaultdict(list)
+    used: dict[int, list[EngineAnswer]] = defaultdict(list)
     for step in seen.steps:
         if step.name == "Settle":
             answer = attempts[str(step.params["attempt"])]
-            if answer.attempts[0].generation:
-                used[answer.attempts[0].generation].append(answer)
+            if answer.attempt.generation:
+                used[answer.attempt.generation].append(answer)
     for users in used.values():
-        assert not any(user.attempts[0].cancelled for user in users[:-1]), "cold recovery"
+        assert not any(user.attempt.cancelled for user in users[:-1]), "cold recovery"
 
     signals = [step for step in seen.steps if step.name == "Signal"]
     assert signals, "some helper was killed at work"
     for step in signals:
         last_user = used[int(str(step.params["generation"]))][-1:]
-        assert all(user.attempts[0].cancelled for user in last_user), "exact active interrupt"
+        assert all(user.attempt.cancelled for user in last_user), "exact active interrupt"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smtspool.query import Answer, Attempt, Status
+from smtspool.query import Answer, Attempt, Failure, Status
 from smtspool.solve import Hedge, HedgePolicy, Portfolio, RaceRules
 from tests.solve.gates import Gates, Thread, gates
 from tests.solve.queries import EASY_UNSAT
@@ -43,6 +43,7 @@ def test_a_loser_that_had_answered_before_it_was_cancelled_is_not_recorded_as_ca
         loser = loser_of(race_without("unknown", step))
         assert (loser.cancelled, loser.cancel_reason, loser.status) == (False, None, Status.UNKNOWN)
         assert loser.reason == "answered, and was not heard in time"
+        assert loser.failure is Failure.UNHEARD
 
 
 def test_a_loser_that_was_cancelled_before_it_settled_is_recorded_so_wherever_it_stands() -> None:

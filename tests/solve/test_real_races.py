@@ -80,7 +80,7 @@ def test_the_slot_of_an_engine_that_does_not_stop_is_free_by_limit_and_grace(
     solver = PersistentSolver(server)
     started = time.monotonic()
     answer = solver.solve(HARD, attempt_id="hard", deadline=started + 0.3, timeout_ms=60_000)
-    assert answer.reason == "timeout"
+    assert answer.attempt.reason == "timeout"
     assert time.monotonic() - started < 2.0
     assert solver.solve(EASY, attempt_id="easy", deadline=time.monotonic() + 30).status is Status.SAT
     assert solver.close()

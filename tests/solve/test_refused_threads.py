@@ -10,7 +10,7 @@ import pytest
 
 from smtspool import threads
 from smtspool.errors import InfrastructureError
-from smtspool.query import Answer, Status, parse_smt2
+from smtspool.query import Answer, Failure, Status, parse_smt2
 from smtspool.solve import Hedge, HedgePolicy, Portfolio
 from tests.solve.refusals import no_more_threads
 from tests.solve.scripted import ScriptedServer
@@ -63,6 +63,7 @@ def test_a_race_goes_on_without_whom_it_has_no_thread_for() -> None:
     assert (answer.status, answer.engine) == (Status.UNSAT, "bitwuzla")
     assert [attempt.engine for attempt in answer.attempts] == ["bitwuzla", "z3"]
     assert "refuses one more thread" in (answer.attempts[1].reason or "")
+    assert answer.attempts[1].failure is Failure.UNASKED
 
 
 def solved_with_one_thread(portfolio: Portfolio) -> Answer:

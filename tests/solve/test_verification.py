@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from smtspool.query import Answer, Attempt, Query, Status, parse_smt2
-from smtspool.solve import PersistentSolver
+from smtspool.query import Attempt, Query, Status, parse_smt2
+from smtspool.solve import EngineAnswer, PersistentSolver
 from smtspool.solve.verification import Verifier
 
 (QUERY,) = parse_smt2("(declare-const x (_ BitVec 8))(assert (= x #x05))(check-sat)")
@@ -22,9 +22,9 @@ class Lane:
         self.ms = ms
         self.generation = 1
 
-    def solve(self, query: Query, *, attempt_id: str, **_more: object) -> Answer:
+    def solve(self, query: Query, *, attempt_id: str, **_more: object) -> EngineAnswer:
         attempt = Attempt(attempt_id, self.engine, Status.SAT, generation=self.generation, elapsed_ms=self.ms)
-        return Answer(Status.SAT, engine=self.engine, attempts=(attempt,))
+        return EngineAnswer(attempt)
 
 
 @pytest.fixture

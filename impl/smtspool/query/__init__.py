@@ -10,7 +10,7 @@ from smtspool.lazily import exports
 
 if TYPE_CHECKING:
     from .abstract import refutable
-    from .answer import Answer, Attempt, Status
+    from .answer import Answer, Attempt, Failure, Status
     from .codec import Remarks, decode, decode_form, decode_remarks, encode
     from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
     from .extension import canonical_term, extended
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "Attempt",
+    "Failure",
     "Form",
     "ImpliedInput",
     "Level",
@@ -67,7 +68,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "abstract": ("refutable",),
-        "answer": ("Answer", "Attempt", "Status"),
+        "answer": ("Answer", "Attempt", "Failure", "Status"),
         "codec": ("Remarks", "decode", "decode_form", "decode_remarks", "encode"),
         "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),
         "extension": ("canonical_term", "extended"),

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smtspool.errors import AdmissionError
-from smtspool.query import Answer, Query, Status, value_query
-from smtspool.solve import Cancellation, CancelReason, FailureKind, Portfolio
+from smtspool.query import Answer, Failure, Query, Status, value_query
+from smtspool.solve import Cancellation, CancelReason, Portfolio
 from smtspool.store import Lease, Order, Store
 
 from .config import Settings
@@ -175,8 +175,6 @@ class Worker:
                 if reused is not None:
                     return self._valued(portfolio, lease.query, reused, limit_s, cancellation)
             answer = self._solve(portfolio, lease.query, limit_s, cancellation)
-            if answer.at_limit:
-                answer = replace(answer, limit_ms=round(limit_s * 1e3))
             answer = self._valued(portfolio, lease.query, answer, limit_s, cancellation)
         except MACHINE_FAILURES:
             if len(self._refused) < CLAIM_LIMIT:
@@ -195,18 +193,17 @@ class Worker:
 
     def _solve(self, portfolio: Portfolio, query: Query, limit_s: float, cancel: Cancellation) -> Answer:
         """The answer of a probe, if there is one to be had, or else of a race for what time is left."""
+        if self._prober is None:
+            return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
         started = self._clock()
-        probe = None if self._prober is None else self._prober.probe(portfolio, query, limit_s, cancel)
+        probe = self._prober.probe(portfolio, query, limit_s, cancel)
         if probe is None:
             return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
         if probe.answer is not None:
             return probe.answer
         # Half of the time at least: an engine that ignored the probe's limit must not cost the answer.
         left_s = max(limit_s - (self._clock() - started), limit_s / 2)
-        answer = portfolio.solve(query, timeout_s=left_s, cancel=cancel)
-        if probe.attempt is None:
-            return answer
-        return replace(answer, attempts=(probe.attempt, *answer.attempts))
+        return portfolio.solve(query, timeout_s=left_s, cancel=cancel, probe=probe, limit_s=limit_s)
 
     def _valued(
         self, portfolio: Portfolio, query: Query, answer: Answer, limit_s: float, cancel: Cancellation
@@ -291,8 +288,7 @@ def _death(answer: Answer) -> str | None:
     """What the helpers that this query killed left behind; None if none died, or an engine had an answer."""
     if answer.status is not Status.ERROR:
         return None
-    reasons = [attempt.reason or "" for attempt in answer.attempts]
-    crashed = [reason for reason in reasons if reason.startswith(FailureKind.CRASHED)]
+    crashed = [one.reason or "" for one in answer.attempts if one.failure is Failure.CRASHED]
     return "\n".join(crashed) if crashed else None
 
 

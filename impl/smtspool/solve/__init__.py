@@ -2,8 +2,8 @@
 
 * :class:`ForkServer` makes a :class:`Generation` (one helper process) in milliseconds.
 * :meth:`Generation.exchange` asks one :class:`Request`: one :class:`Reply`, or the generation is over.
-* :class:`PersistentSolver` asks one engine, cancellable at every moment.
-* :class:`Portfolio` races several and gives one verified answer.
+* :class:`PersistentSolver` asks one engine, cancellable at every moment: an :class:`EngineAnswer`.
+* :class:`Portfolio` races several and gives one verified :class:`~smtspool.query.Answer`.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .cancellation import Cancellation, CancelReason
     from .capabilities import PROBED, Capabilities, probe
     from .domainprobe import Probe, ProbeEnd, restrict
+    from .engineanswer import EngineAnswer
     from .forkserver import EngineUnusable, ForkServer
     from .generation import Generation
     from .hedging import Hedge, HedgePolicy, Plan
@@ -33,6 +34,7 @@ __all__ = [
     "CancelReason",
     "Cancellation",
     "Capabilities",
+    "EngineAnswer",
     "EngineSpec",
     "EngineUnusable",
     "FailureKind",
@@ -68,6 +70,7 @@ __getattr__, __dir__ = exports(
         "cancellation": ("Cancellation", "CancelReason"),
         "capabilities": ("PROBED", "Capabilities", "probe"),
         "domainprobe": ("Probe", "ProbeEnd", "restrict"),
+        "engineanswer": ("EngineAnswer",),
         "forkserver": ("EngineUnusable", "ForkServer"),
         "generation": ("Generation",),
         "hedging": ("Hedge", "HedgePolicy", "Plan"),

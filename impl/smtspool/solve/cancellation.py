@@ -19,6 +19,11 @@ class CancelReason(StrEnum):
     LEASE_LOST = "lease-lost"  # the query belongs to somebody else now
     USER = "user"  # somebody asked
 
+    @property
+    def sentence(self) -> str:
+        """What it makes of an answer, for people."""
+        return "timeout" if self is CancelReason.DEADLINE else f"cancelled: {self}"
+
 
 class Cancellation:
     """A switch that cancels one solve, from any thread, once and for good.

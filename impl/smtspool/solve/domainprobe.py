@@ -7,7 +7,7 @@ either answers ``sat`` or leaves the query exactly as open as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -67,7 +67,7 @@ def probe_domain(
     *,
     solver: PersistentSolver,
     attempt_id: str,
-    verify: Callable[[str, Answer], Verdict],
+    verify: Callable[[str, Mapping[str, str]], Verdict],
     limit: float,
     grace_s: float,
     cancellation: Cancellation,
@@ -90,26 +90,31 @@ def probe_domain(
             )
     except (InfrastructureError, RequestRefused):
         return Probe(ProbeEnd.UNKNOWN, None)
-    solver_us = int(said.elapsed_ms * 1e3)
-    [attempt] = said.attempts
+    attempt = said.attempt
+    solver_us = int(attempt.elapsed_ms * 1e3)
     if said.status is not Status.SAT:
         end = ProbeEnd.UNSAT if said.status is Status.UNSAT else ProbeEnd.UNKNOWN
         return Probe(end, _undecided(attempt, end), solver_us=solver_us)
     try:
-        answer = replace(said, model=complete(query, said.model or {}))
+        model = complete(query, said.model or {})
     except AdmissionError as error:  # what the engine says of declared sorts is no model
         attempt = replace(attempt, status=Status.UNKNOWN, reason=f"probe: {error}")
         return Probe(ProbeEnd.UNKNOWN, attempt, solver_us=solver_us)
     try:
-        verdict = verify(solver.engine, answer)
+        verdict = verify(solver.engine, model)
     except (InfrastructureError, RequestRefused):
         verdict = Verdict(None, None)
     if not verdict.confirmed:
         attempt = replace(_undecided(attempt, ProbeEnd.INVALID), verified=verdict.confirmed)
         return Probe(ProbeEnd.INVALID, attempt, solver_us=solver_us)
     attempt = replace(attempt, verified=True)
-    answer = replace(
-        answer, verified_by=verdict.engine, attempts=(attempt,), elapsed_ms=(clock() - started) * 1e3
+    answer = Answer(
+        Status.SAT,
+        model,
+        engine=solver.engine,
+        verified_by=verdict.engine,
+        elapsed_ms=(clock() - started) * 1e3,
+        attempts=(attempt,),
     )
     return Probe(ProbeEnd.VALIDATED, attempt, answer, solver_us)
 

@@ -25,13 +25,15 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
-from smtspool.query import Answer, Attempt, Query, Status, script
+from smtspool.query import Attempt, Failure, Query, Status, script
 
 from .cancellation import Cancellation, CancelReason
+from .engineanswer import EngineAnswer
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 
 if TYPE_CHECKING:
@@ -124,19 +126,19 @@ class PersistentSolver:
         yielding: bool = False,
         cancellation: Cancellation | None = None,
         decided: Callable[[CancelReason | None], object] = lambda reason: None,
-    ) -> Answer:
+    ) -> EngineAnswer:
         """Ask for ``query``; with ``model``, ask whether that satisfies it: ``sat`` if so, else ``unsat``.
 
         Returns by ``deadline``, whatever the engine does, plus the moment it takes to send a signal:
 
         * ``unknown``, reason ``timeout``, or ``cancelled: why`` if :meth:`cancel`, :meth:`close` or
           ``cancellation`` told it so;
-        * ``error``, reason ``crashed: ...`` and the end of the helper's stderr, if the helper died of it,
-          or another :class:`FailureKind` if it talked nonsense;
+        * ``error`` if the helper died of it (a :class:`Failure`, and a reason with the end of its stderr) or
+          sent what is no reply;
         * else what the engine says. ``timeout_ms`` is what the engine is told; by default all the time left.
 
-        The one attempt is in ``Answer.attempts``. ``decided`` is told, on this thread and with the solver
-        locked, why it is cancelled, or None, in the moment in which that is decided. Raises
+        ``decided`` is told, on this thread and with the solver locked, why it is cancelled, or None, in the
+        moment in which that is decided. Raises
         :class:`ClosedError`; :class:`MisuseError` for an attempt id that was used before or a request that
         cannot be sent, neither of which costs the generation; :class:`InfrastructureError` if the machine
         gives no helper.
@@ -354,43 +356,30 @@ class PersistentSolver:
             and reply.rss_bytes < self._recycle.rss_bytes
         )
 
-    def _answer(self, me: _Registration, elapsed_ms: float) -> Answer:
+    def _answer(self, me: _Registration, elapsed_ms: float) -> EngineAnswer:
         reply, failure, why = me.reply, me.failure, me.ended
-        if why is not None:
-            status = Status.UNKNOWN
-            reason: str | None = "timeout" if why is CancelReason.DEADLINE else f"cancelled: {why.value}"
-        elif reply is not None:
-            status, reason = reply.status, reply.reason
-        elif failure is not None:
-            if failure.kind in (FailureKind.SYSTEM, FailureKind.RETIRED):
-                raise failure  # ours, not the engine's
-            status = Status.ERROR
-            parts = (failure.kind.value, str(failure), failure.exit, failure.stderr.strip())
-            reason = ": ".join(filter(None, parts))
-        elif me.trouble is not None:
-            raise me.trouble
-        else:
-            raise AssertionError("a request ends with a reply, a failure, trouble or a reason")
-        attempt = Attempt(
-            attempt_id=me.attempt_id,
-            engine=self.engine,
-            status=status,
-            reason=reason,
-            cancelled=why is not None,
-            cancel_reason=None if why is None else why.value,
+        attempt = partial(
+            Attempt,
+            me.attempt_id,
+            self.engine,
             generation=me.generation,
             prefix_hit=0 if reply is None else reply.kept_levels,
             elapsed_ms=elapsed_ms,
         )
-        said = None if why is not None else reply
-        return Answer(
-            status,
-            model=None if said is None else said.model,
-            engine=self.engine,
-            reason=reason,
-            elapsed_ms=elapsed_ms,
-            attempts=(attempt,),
-        )
+        if why is not None:
+            return EngineAnswer(
+                attempt(Status.UNKNOWN, reason=why.sentence, cancelled=True, cancel_reason=why.value)
+            )
+        if reply is not None:
+            refused = Failure.REFUSED if reply.status is Status.ERROR else None
+            return EngineAnswer(attempt(reply.status, reason=reply.reason, failure=refused), reply.model)
+        if failure is not None and failure.kind not in (FailureKind.SYSTEM, FailureKind.RETIRED):
+            crashed = failure.kind is FailureKind.CRASHED
+            what = Failure.CRASHED if crashed else Failure.NO_REPLY
+            return EngineAnswer(attempt(Status.ERROR, reason=failure.sentence, failure=what))
+        trouble = failure or me.trouble  # of the machine, not of the engine
+        assert trouble is not None, "a request ends with a reply, a failure, trouble or a reason"
+        raise trouble
 
     def _who(self, me: _Registration) -> dict[str, object]:
         return {"solver": self.name, "attempt": me.attempt_id, "query": me.query_id}

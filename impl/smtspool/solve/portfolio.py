@@ -13,7 +13,7 @@ from types import TracebackType
 
 from smtspool.actions import action
 from smtspool.errors import ClosedError, ConfigError, MisuseError
-from smtspool.query import Answer, Query, Status
+from smtspool.query import Answer, Attempt, Query, Status
 
 from .cancellation import Cancellation, CancelReason
 from .domainprobe import Probe, ProbeEnd, probe_domain
@@ -109,8 +109,13 @@ class Portfolio:
         timeout_s: float,
         cancel: Cancellation | None = None,
         hard: bool = False,
+        probe: Probe | None = None,
+        limit_s: float | None = None,
     ) -> Answer:
         """Race for an answer; with ``hard``, with all CPUs from the start.
+
+        ``probe`` has been there and decided nothing: it is in the account. The answer states ``limit_s``, if
+        the query's whole limit is more than ``timeout_s``.
 
         A ``sat`` answer has a complete model and ``verified_by``. Returns within ``timeout_s`` and the
         rules' grace, whatever the engines do, and at once when ``cancel`` is cancelled: ``unknown`` with
@@ -146,16 +151,18 @@ class Portfolio:
             self._races.append(race)
         try:
             with outside.listening(race.tell):
-                answer = race.run()
+                conclusion = race.run()
         finally:
             with action("Leave", race=race.name), self._changed:
                 self._races.remove(race)
                 attempts = race.attempts
                 self._changed.notify_all()
-        answer = replace(answer, attempts=attempts)
+        earlier = () if probe is None or probe.attempt is None else (probe.attempt,)
+        limit_ms = round((timeout_s if limit_s is None else limit_s) * 1e3)
+        answer = race.answer(conclusion, (*earlier, *attempts), limit_ms)
         self.policy.learn(query, race.times())
         if self._observe is not None:
-            self._observe(_summary(answer, plan.delay_s))
+            self._observe(_summary(answer, attempts, plan.delay_s))
         return answer
 
     def probe(
@@ -176,10 +183,8 @@ class Portfolio:
         outside = cancel or Cancellation()
         limit = self._clock() + timeout_s
 
-        def verify(engine: str, answer: Answer) -> Verdict:
-            return self.verify(
-                query, answer.model or {}, exclude_engine=engine, timeout_s=timeout_s, cancel=outside
-            )
+        def verify(engine: str, model: Mapping[str, str]) -> Verdict:
+            return self.verify(query, model, exclude_engine=engine, timeout_s=timeout_s, cancel=outside)
 
         return probe_domain(
             query,
@@ -260,12 +265,12 @@ class Portfolio:
         self.close()
 
 
-def _summary(answer: Answer, delay_s: float) -> RaceSummary:
+def _summary(answer: Answer, attempts: Sequence[Attempt], delay_s: float) -> RaceSummary:
     return RaceSummary(
         winner=answer.engine if answer.status.definite else None,
-        asked=tuple(attempt.engine for attempt in answer.attempts),
+        asked=tuple(attempt.engine for attempt in attempts),
         delay_s=delay_s,
-        cancelled=sum(attempt.cancelled for attempt in answer.attempts),
+        cancelled=sum(attempt.cancelled for attempt in attempts),
         disagreement=answer.disagreement,
         elapsed_ms=answer.elapsed_ms,
     )

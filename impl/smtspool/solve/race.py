@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, Queue
 
@@ -33,12 +33,14 @@ from smtspool.errors import AdmissionError, ClosedError, InfrastructureError, Mi
 from smtspool.query import Answer, Attempt, Query, Status, complete
 
 from .cancellation import Cancellation, CancelReason
+from .engineanswer import EngineAnswer
 from .hedging import Plan, Time
 from .persistent import PersistentSolver
 from .request import RequestRefused
-from .verification import NOBODY_KNOWS, Verdict, Verifier
+from .runner import Finding, Runner
+from .verification import Verdict, Verifier
 
-__all__ = ["Race", "RaceRules"]
+__all__ = ["Conclusion", "Race", "RaceRules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,71 +55,15 @@ class RaceRules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finding:
-    """What one attempt came to: the engine's answer and, for ``sat``, what the verifier says of the model."""
+class Conclusion:
+    """What a finished race came to; :meth:`Race.answer` makes the answer of it."""
 
-    answer: Answer
-    verdict: Verdict = NOBODY_KNOWS
-
-    @property
-    def accepted(self) -> bool:
-        """It may end the race: ``unsat``, or ``sat`` with a model that another engine confirmed."""
-        return self.answer.status is Status.UNSAT or self.verdict.confirmed is True
-
-    @property
-    def unchecked(self) -> bool:
-        """A ``sat`` that nobody judged, mostly because the race was over first: not its engine's fault."""
-        return self.answer.status is Status.SAT and self.verdict.confirmed is None
-
-
-@dataclass(slots=True, eq=False)
-class _Runner:
-    """An engine in the race. ``finding`` is None until it reports, and for good if nobody waits for it."""
-
-    solver: PersistentSolver
-    attempt_id: str
-    started: float
-    yielding: bool  # it joined later, and has only the CPU time that nobody else wants
-    finding: _Finding | None = None
-    trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
-    told: CancelReason | None = None
-    settled: bool = False  # whatever it is told now comes too late
-    ended: CancelReason | None = None  # why it settled on being cancelled
-
-    def settle(self, reason: CancelReason | None) -> None:
-        """Its solver has decided what comes of it; on the thread that asks."""
-        self.ended = reason
-        self.settled = True
-
-    @property
-    def attempt(self) -> Attempt:
-        """Its line in the account of the race."""
-        if self.finding is not None:
-            verdict = self.finding.verdict
-            return replace(self.finding.answer.attempts[0], verified=verdict.confirmed)
-        if self.trouble is not None:
-            return Attempt(self.attempt_id, self.solver.engine, Status.ERROR, reason=str(self.trouble))
-        if self.settled and self.ended is None:
-            unheard = "answered, and was not heard in time"
-            return Attempt(self.attempt_id, self.solver.engine, Status.UNKNOWN, reason=unheard)
-        why = self.ended or self.told
-        return Attempt(
-            self.attempt_id,
-            self.solver.engine,
-            Status.UNKNOWN,
-            reason=f"cancelled: {why}",
-            cancelled=True,
-            cancel_reason=why,
-        )
-
-    @property
-    def complaint(self) -> str:
-        """Why its part decided nothing."""
-        attempt = self.attempt
-        if self.finding is not None and attempt.status is Status.SAT:
-            refuted = self.finding.verdict.confirmed is False
-            return f"{attempt.engine}: sat with {'a wrong' if refuted else 'an unverified'} model"
-        return f"{attempt.engine}: {attempt.reason or attempt.status}"
+    status: Status
+    reason: str | None = None  # why it is neither ``sat`` nor ``unsat``
+    engine: str | None = None
+    model: Mapping[str, str] | None = None
+    verified_by: str | None = None
+    disagreement: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -136,31 +82,48 @@ class Race:
     stood_still: Callable[[], float]  # seconds that the clock has left out so far
     outside: Cancellation  # the caller's
     over: Cancellation = field(default_factory=Cancellation)
-    inbox: Queue[Future[_Finding] | CancelReason] = field(default_factory=Queue)
-    _running: dict[Future[_Finding], _Runner] = field(default_factory=dict)
-    _runners: list[_Runner] = field(default_factory=list)
+    inbox: Queue[Future[Finding] | CancelReason] = field(default_factory=Queue)
+    _running: dict[Future[Finding], Runner] = field(default_factory=dict)
+    _runners: list[Runner] = field(default_factory=list)
+    _started: float = 0.0
+    _ended: float = 0.0
 
     @property
     def cutoff(self) -> float:
         """The absolute deadline of every request of this race."""
         return self.limit + self.rules.grace_s
 
-    def run(self) -> Answer:
+    def run(self) -> Conclusion:
         """Race until an answer is accepted, nobody is left, the time is over, or it is cancelled.
 
-        The answer is still without its :attr:`attempts`. Raises :class:`InfrastructureError` if no engine was
-        asked because none got a helper.
+        Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
         """
-        started = self.clock()
+        self._started = self.clock()
         try:
             reason = self._until_decided()
         except BaseException:
             self._dismiss(CancelReason.USER)
             raise
         self._dismiss(reason)
-        answer = self._conclusion(reason)
-        now = self.clock()
-        return replace(answer, at_limit=now >= self.limit, elapsed_ms=(now - started) * 1e3)
+        conclusion = self._conclude(reason)
+        self._ended = self.clock()
+        return conclusion
+
+    def answer(self, conclusion: Conclusion, attempts: tuple[Attempt, ...], limit_ms: int) -> Answer:
+        """The one answer to the query, whose time limit was ``limit_ms``; ``attempts`` are its account."""
+        at_limit = self._ended >= self.limit
+        return Answer(
+            conclusion.status,
+            conclusion.model,
+            engine=conclusion.engine,
+            reason=conclusion.reason,
+            verified_by=conclusion.verified_by,
+            disagreement=conclusion.disagreement,
+            at_limit=at_limit,
+            limit_ms=limit_ms if at_limit else None,
+            elapsed_ms=(self._ended - self._started) * 1e3,
+            attempts=attempts,
+        )
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -182,19 +145,19 @@ class Race:
         cut off is known to be slower than the winner only if it ran for longer, and one that got no helper
         did not run. What it takes with most of a path on its stack says nothing about the next path.
         """
-        best = min((one.answer.elapsed_ms for one in self._findings() if one.accepted), default=None)
+        best = min((one.said.attempt.elapsed_ms for one in self._findings() if one.accepted), default=None)
         for runner in self._runners:
             finding, engine = runner.finding, runner.solver.engine
             if runner.trouble is not None:
                 continue
-            if finding is None or finding.answer.attempts[0].cancelled:
+            if finding is None or finding.said.attempt.cancelled:
                 ran_ms = (self.clock() - runner.started) * 1e3
                 if best is not None and ran_ms > best:
                     yield Time(engine, ran_ms, cut_off=True)
-            elif finding.answer.attempts[0].prefix_hit and finding.answer.status.definite:
+            elif finding.said.attempt.prefix_hit and finding.said.status.definite:
                 continue
             elif finding.accepted or finding.unchecked:
-                yield Time(engine, finding.answer.elapsed_ms)
+                yield Time(engine, finding.said.attempt.elapsed_ms)
             else:
                 yield Time(engine, (self.limit - self._runners[0].started) * 1e3)
 
@@ -226,7 +189,7 @@ class Race:
     def _start(self, engine: str) -> float:
         """Give an engine's part to the pool; when that was."""
         joining = bool(self._running) and self.plan.delay_s > 0
-        runner = _Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", self.clock(), joining)
+        runner = Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", self.clock(), joining)
         try:
             with action("Submit", **self._who(runner)):
                 future = threads.submit(self.pool, partial(self._attempt, runner))
@@ -239,24 +202,24 @@ class Race:
         future.add_done_callback(partial(self._report, runner))
         return runner.started
 
-    def _attempt(self, runner: _Runner) -> _Finding:
+    def _attempt(self, runner: Runner) -> Finding:
         """One engine's part; runs on a thread of the pool."""
-        answer = self._ask(runner)
-        if answer.status is not Status.SAT:
-            return _Finding(answer)
+        said = self._ask(runner)
+        if said.status is not Status.SAT:
+            return Finding(said)
         try:
-            answer = replace(answer, model=complete(self.query, answer.model or {}))
+            model = complete(self.query, said.model or {})
         except AdmissionError:  # what it says is no model
-            return _Finding(answer, Verdict(False, None))
-        return _Finding(answer, self._verify(answer, self.over))
+            return Finding(said, verdict=Verdict(False, None))
+        return Finding(said, model, self._verify(said.attempt, model, self.over))
 
-    def _ask(self, runner: _Runner) -> Answer:
+    def _ask(self, runner: Runner) -> EngineAnswer:
         """The engine's answer. What it gave up while the machine stood still is asked again, with the time it
         had before: its own clock went on. To the model that is an engine that takes longer."""
         attempt_id = runner.attempt_id
         while True:
             stood_still, left_s = self.stood_still(), self.limit - self.clock()
-            answer = runner.solver.solve(
+            said = runner.solver.solve(
                 self.query,
                 attempt_id=attempt_id,
                 deadline=self.cutoff,
@@ -265,30 +228,32 @@ class Race:
                 cancellation=self.over,
                 decided=runner.settle,
             )
-            given_up = answer.status is Status.UNKNOWN and not answer.attempts[0].cancelled
+            given_up = said.status is Status.UNKNOWN and not said.attempt.cancelled
             if not given_up or self.stood_still() == stood_still:
-                return answer
+                return said
             self.limit = max(self.limit, self.clock() + left_s)
             runner.settled = False
             attempt_id += "+"
 
-    def _report(self, runner: _Runner, future: Future[_Finding]) -> None:
+    def _report(self, runner: Runner, future: Future[Finding]) -> None:
         """Post the letter; a part that was cancelled before it began has nothing to say."""
         if not future.cancelled():
             with action("Report", **self._who(runner)):
                 self.inbox.put(future)
 
-    def _verify(self, answer: Answer, cancellation: Cancellation, *also_not: str | None) -> Verdict:
+    def _verify(
+        self, producer: Attempt, model: Mapping[str, str], cancellation: Cancellation, *also_not: str
+    ) -> Verdict:
         return self.verifier.verify(
             self.query,
-            answer.model or {},
-            exclude=(answer.engine, *also_not),
+            model,
+            exclude=(producer.engine, *also_not),
             deadline=self.cutoff,
             cancellation=cancellation,
-            of=answer.attempts[0].attempt_id,
+            of=producer.attempt_id,
         )
 
-    def _hear(self, letter: Future[_Finding] | CancelReason) -> CancelReason | None:
+    def _hear(self, letter: Future[Finding] | CancelReason) -> CancelReason | None:
         """Read one letter; why the race is over, if it is now."""
         if isinstance(letter, CancelReason):
             with action("Hear", race=self.name, letter=letter.value):
@@ -305,7 +270,7 @@ class Race:
             return CancelReason.LOST_RACE if self._decided() else None
 
     def _decided(self) -> bool:
-        accepted = [one.answer.status for one in self._findings() if one.accepted]
+        accepted = [one.said.status for one in self._findings() if one.accepted]
         unsats = accepted.count(Status.UNSAT)
         needed = 2 if self.rules.confirm_unsat else 1
         return unsats >= needed or unsats < len(accepted)
@@ -338,30 +303,30 @@ class Race:
 
     # -- what it comes to -------------------------------------------------------------------------------
 
-    def _findings(self) -> list[_Finding]:
+    def _findings(self) -> list[Finding]:
         return [runner.finding for runner in self._runners if runner.finding is not None]
 
-    def _conclusion(self, reason: CancelReason) -> Answer:
-        sats = [one for one in self._findings() if one.answer.status is Status.SAT]
-        unsats = [one for one in self._findings() if one.answer.status is Status.UNSAT]
+    def _conclude(self, reason: CancelReason) -> Conclusion:
+        sats = [one for one in self._findings() if one.said.status is Status.SAT]
+        unsats = [one for one in self._findings() if one.said.status is Status.UNSAT]
         if unsats and any(self._stands(sat, unsats) for sat in sats):
-            return Answer(Status.UNKNOWN, reason="disagreement: both sat and unsat", disagreement=True)
+            return Conclusion(Status.UNKNOWN, "disagreement: both sat and unsat", disagreement=True)
         for sat in sats:
             if sat.accepted:
-                return replace(sat.answer, verified_by=sat.verdict.engine)
+                return Conclusion(
+                    Status.SAT, engine=sat.engine, model=sat.model, verified_by=sat.verdict.engine
+                )
         if len(unsats) > 1:
-            return replace(unsats[0].answer, verified_by=unsats[1].answer.engine)
+            return Conclusion(Status.UNSAT, engine=unsats[0].engine, verified_by=unsats[1].engine)
         if unsats and not self.rules.confirm_unsat:
-            return unsats[0].answer
-        if reason is CancelReason.DEADLINE:
-            return Answer(Status.UNKNOWN, reason="timeout")
+            return Conclusion(Status.UNSAT, engine=unsats[0].engine)
         if reason is not CancelReason.LOST_RACE:
-            return Answer(Status.UNKNOWN, reason=f"cancelled: {reason}")
+            return Conclusion(Status.UNKNOWN, reason.sentence)
         if unsats:
-            return Answer(Status.UNKNOWN, reason=f"unverified: only {unsats[0].answer.engine} says unsat")
+            return Conclusion(Status.UNKNOWN, f"unverified: only {unsats[0].engine} says unsat")
         return self._nothing()
 
-    def _stands(self, sat: _Finding, unsats: Sequence[_Finding]) -> bool:
+    def _stands(self, sat: Finding, unsats: Sequence[Finding]) -> bool:
         """Whether this ``sat`` speaks against them: unless an engine that is no party refutes its model.
 
         A refutation by an engine that says ``unsat`` is the same claim once more, not a second one; and a
@@ -369,16 +334,16 @@ class Race:
         """
         if sat.accepted:
             return True
-        parties = [one.answer.engine for one in unsats]
+        parties = [one.engine for one in unsats]
         verdict = sat.verdict
         if verdict.confirmed is None or verdict.engine in parties:
             try:
-                verdict = self._verify(sat.answer, self.outside, *parties)
+                verdict = self._verify(sat.said.attempt, sat.model, self.outside, *parties)
             except (InfrastructureError, RequestRefused):
                 return True
         return verdict.confirmed is not False
 
-    def _nothing(self) -> Answer:
+    def _nothing(self) -> Conclusion:
         """No engine decided it. What the machine failed to do is no answer: that is raised."""
         troubles = [runner.trouble for runner in self._runners]
         for trouble in troubles:
@@ -386,9 +351,9 @@ class Race:
                 raise trouble
         attempts = {runner.attempt.status for runner in self._runners}
         status = Status.ERROR if attempts == {Status.ERROR} else Status.UNKNOWN
-        return Answer(status, reason="; ".join(runner.complaint for runner in self._runners))
+        return Conclusion(status, "; ".join(runner.complaint for runner in self._runners))
 
-    def _who(self, runner: _Runner) -> dict[str, object]:
+    def _who(self, runner: Runner) -> dict[str, object]:
         return {
             "race": self.name,
             "solver": runner.solver.name,

@@ -132,6 +132,11 @@ class GenerationFailed(InfrastructureError):
         self.stderr = stderr
         self.exit = exit
 
+    @property
+    def sentence(self) -> str:
+        """All that is known, for people: in an attempt, and for a parked query."""
+        return ": ".join(filter(None, (self.kind.value, str(self), self.exit, self.stderr.strip())))
+
     def __str__(self) -> str:
         last = self.stderr.rstrip().rpartition("\n")[2][:_LAST_LINE]
         how = f" ({self.exit})" if self.exit else ""

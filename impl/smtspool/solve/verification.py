@@ -95,7 +95,7 @@ class Verifier:
         for left, engine in zip(range(len(able), 0, -1), able, strict=True):
             now = self._clock()
             try:
-                answer = self._lanes[engine].solve(
+                said = self._lanes[engine].solve(
                     query,
                     attempt_id=f"{of}/check-{next(self._numbers)}",
                     deadline=now + (deadline - now) / left,
@@ -108,12 +108,12 @@ class Verifier:
                 if self._takes(engine, query.logic):  # it has not turned out just now that it cannot tell
                     trouble = error
                 continue
-            if answer.status.definite:
-                self._learn(answer.attempts[0])
-                if answer.status is Status.UNSAT and not refutable(query):
+            if said.status.definite:
+                self._learn(said.attempt)
+                if said.status is Status.UNSAT and not refutable(query):
                     return NOBODY_KNOWS
-                return Verdict(answer.status is Status.SAT, engine)
-            if answer.attempts[0].cancel_reason not in (None, CancelReason.DEADLINE):
+                return Verdict(said.status is Status.SAT, engine)
+            if said.attempt.cancel_reason not in (None, CancelReason.DEADLINE):
                 return NOBODY_KNOWS
         if trouble is not None:
             raise trouble

@@ -1,0 +1,85 @@
+"""One engine's part in a race: what it came to, and its line in the account."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from smtspool.errors import InfrastructureError, MisuseError
+from smtspool.query import Attempt, Failure, Status
+
+from .cancellation import CancelReason
+from .engineanswer import EngineAnswer
+from .persistent import PersistentSolver
+from .verification import NOBODY_KNOWS, Verdict
+
+__all__ = ["Finding", "Runner"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What its engine says and, for ``sat``, the model with a value for every symbol, and what the verifier
+    says of that."""
+
+    said: EngineAnswer
+    model: Mapping[str, str] = field(default_factory=dict)
+    verdict: Verdict = NOBODY_KNOWS
+
+    @property
+    def engine(self) -> str:
+        return self.said.attempt.engine
+
+    @property
+    def accepted(self) -> bool:
+        """It may end the race: ``unsat``, or ``sat`` with a model that another engine confirmed."""
+        return self.said.status is Status.UNSAT or self.verdict.confirmed is True
+
+    @property
+    def unchecked(self) -> bool:
+        """A ``sat`` that nobody judged, mostly because the race was over first: not its engine's fault."""
+        return self.said.status is Status.SAT and self.verdict.confirmed is None
+
+
+@dataclass(slots=True, eq=False)
+class Runner:
+    """An engine in the race. ``finding`` is None until it reports, and for good if nobody waits for it."""
+
+    solver: PersistentSolver
+    attempt_id: str
+    started: float
+    yielding: bool  # it joined later, and has only the CPU time that nobody else wants
+    finding: Finding | None = None
+    trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
+    told: CancelReason | None = None
+    settled: bool = False  # whatever it is told now comes too late
+    ended: CancelReason | None = None  # why it settled on being cancelled
+
+    def settle(self, reason: CancelReason | None) -> None:
+        """Its solver has decided what comes of it; on the thread that asks."""
+        self.ended = reason
+        self.settled = True
+
+    @property
+    def attempt(self) -> Attempt:
+        """Its line in the account of the race."""
+        if self.finding is not None:
+            verdict = self.finding.verdict
+            return replace(self.finding.said.attempt, verified=verdict.confirmed)
+        attempt = partial(Attempt, self.attempt_id, self.solver.engine)
+        if self.trouble is not None:
+            return attempt(Status.ERROR, reason=str(self.trouble), failure=Failure.UNASKED)
+        if self.settled and self.ended is None:
+            unheard = "answered, and was not heard in time"
+            return attempt(Status.UNKNOWN, reason=unheard, failure=Failure.UNHEARD)
+        why = self.ended or self.told
+        return attempt(Status.UNKNOWN, reason=f"cancelled: {why}", cancelled=True, cancel_reason=why)
+
+    @property
+    def complaint(self) -> str:
+        """Why its part decided nothing."""
+        attempt = self.attempt
+        if self.finding is not None and attempt.status is Status.SAT:
+            refuted = self.finding.verdict.confirmed is False
+            return f"{attempt.engine}: sat with {'a wrong' if refuted else 'an unverified'} model"
+        return f"{attempt.engine}: {attempt.reason or attempt.status}"
