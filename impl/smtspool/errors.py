@@ -1,10 +1,10 @@
-"""Every error smtspool raises on purpose, in three kinds.
+"""Every error that smtspool raises itself, in three kinds.
 
-* :class:`AdmissionError` - the input is bad; the file is quarantined and nothing else happens.
-* :class:`InfrastructureError` - the machine failed us; nothing is lost, the work is tried again.
+* :class:`AdmissionError` - the input is bad; the file is quarantined and nothing else happens (F365).
+* :class:`InfrastructureError` - the machine failed; nothing is lost, and the work is tried again (F365).
 * :class:`MisuseError` - the caller broke a rule of the interface.
 
-The text of each says what is wrong and what to do about it; codes are for machines (F365).
+The text of each says what is wrong and what to do about it; programs read the codes.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Reason(StrEnum):
 
 
 class Place(NamedTuple):
-    """Where in what the user wrote something was noticed. Lines and columns count from 1."""
+    """A position in an input at which an error was noticed. Lines and columns count from 1."""
 
     line: int
     column: int  # in characters
     near: str  # a few characters around it, of the same line
     # The member of an envelope that is to blame, such as ``prefix[3]``. Lines and columns are those of the
-    # envelope's file; of an envelope that came as a value, they are those in this string.
+    # envelope's file; of an envelope that was given as a value, they count within the member's string.
     member: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -67,11 +67,18 @@ class SmtspoolError(Exception):
 
 
 class AdmissionError(SmtspoolError):
-    """Bad input. ``reason`` is its code, ``message`` the sentence for people, ``str()`` that with the place.
+    """Bad input. ``reason`` is its code, ``message`` a sentence, and ``str()`` that sentence with the place.
 
-    ``at`` is the token of the input at which the error was noticed, the very object that the reader handed
-    out. The caller that has the text finds where this token stands and sets ``place``. Both are None where no
-    single place is to blame.
+    ``at`` is the token at which the error was noticed, the very object that the lexer made. A caller that has
+    the text finds the position of this object in it and sets ``place``. Both are None if the error has no
+    single place.
+
+    >>> import smtspool
+    >>> try:
+    ...     smtspool.check("(assert (= p q))(check-sat)")
+    ... except smtspool.AdmissionError as error:
+    ...     print(error.reason, "-", error)
+    symbol - line 1, column 12: 'p' is not declared here, near '(assert (= p q))(check-sat)'
     """
 
     def __init__(
@@ -89,7 +96,7 @@ class AdmissionError(SmtspoolError):
         return f"line {self.place.line}, column {self.place.column}: {self._near(self.place)}"
 
     def of(self, file: str) -> str:
-        """The sentence about ``file``, in the manner of compilers: ``FILE:LINE:COLUMN: ...``."""
+        """The sentence with the place in ``file``, as compilers print it: ``FILE:LINE:COLUMN: ...``."""
         if self.place is None:
             return f"{file}: {self.message}"
         return f"{file}:{self.place.line}:{self.place.column}: {self._near(self.place)}"
@@ -110,7 +117,7 @@ class InfrastructureError(SmtspoolError):
 
 
 class LastingError(InfrastructureError):
-    """Waiting mends nothing: a damaged store, a right that is missing. The text says what does."""
+    """A failure that does not pass by waiting: a damaged store, a missing right. The text says what to do."""
 
 
 class LockRefused(InfrastructureError):

@@ -1,4 +1,4 @@
-"""Descriptors that end with this process, whatever children it has forked.
+"""Descriptors that are closed when this process ends, even if a forked child lives on.
 
 A forked child shares the open files of its parent. A lock belongs to an open file, and a pipe ends when its
 last open end is closed, so a child that outlives its parent would keep the parent's locks and helpers. In
@@ -21,13 +21,13 @@ _forking = threading.RLock()  # held during a fork, and from opening a descripto
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """No fork happens in this block, which opens descriptors and keeps them. It must not wait."""
+    """Hold off forks in this block, so that a descriptor opened in it can be kept first. It must not wait."""
     with _forking:
         yield
 
 
 def keep(descriptor: int) -> None:
-    """Keep it from children."""
+    """Replace this descriptor by ``/dev/null`` in every child that is forked from here on."""
     _kept.add(descriptor)
 
 
@@ -39,7 +39,7 @@ def give_up(descriptor: int) -> None:
 def _in_child() -> None:
     if _kept:
         some = next(iter(_kept))
-        os.close(some)  # there may be no descriptor to be had
+        os.close(some)  # frees a number, in case the limit on descriptors is reached
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for descriptor in _kept - {null}:
             os.dup2(null, descriptor, inheritable=False)

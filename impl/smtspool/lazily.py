@@ -1,7 +1,7 @@
 """Packages whose modules are imported when one of their names is first asked for.
 
-A command, and above all the process of an engine, needs a few names of a package; importing the rest would
-take it longer than its work. Such a package says three things, which the tests of the house compare::
+A command, and above all the process of an engine, needs a few names of a package; importing all of it would
+take longer than the work itself. Such a package has three parts, which tests/test_house.py compares::
 
     if TYPE_CHECKING:  # for readers and type checkers
         from .answer import Answer, Status
@@ -29,7 +29,7 @@ def exports(
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{homes[name]}"), name)
-        setattr(sys.modules[package], name, value)  # found without us from here on
+        setattr(sys.modules[package], name, value)  # later look-ups do not come here
         return value
 
     return get, lambda: sorted(homes)

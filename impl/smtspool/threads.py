@@ -1,4 +1,4 @@
-"""Threads that the machine may refuse, which Python says with a bare RuntimeError."""
+"""Starting threads. If the machine refuses one, Python raises a bare RuntimeError; here it is told apart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSED = "can't start new thread"
 
 @contextmanager
 def wanted() -> Iterator[None]:
-    """A thread is started in this block; that it is refused raises :class:`InfrastructureError`."""
+    """Start one thread in this block; if the machine refuses it, ``InfrastructureError`` is raised."""
     try:
         yield
     except RuntimeError as error:
@@ -41,7 +41,7 @@ def submit(pool: Executor, work: Callable[[], _T]) -> Future[_T]:
     except InfrastructureError:
         if future.cancel():
             raise
-        # A thread that the pool has was faster.
+        # A thread that the pool has already took the work meanwhile.
     return future
 
 

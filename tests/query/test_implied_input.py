@@ -107,7 +107,7 @@ class TestArray:
         query = asked({"input": SORT}, "(= (select input (concat #x000000 (select input #x00000000))) #x42)")
         assert implied_input(query, {"input": f"(store {ZEROS} #x00000003 #x42)"}).data == b"\0\0\0B"
         implied = implied_input(query, {"input": f"(store ((as const {SORT}) #x42) #x00000003 #x41)"})
-        assert "nothing tells how long the input is" in why(implied)
+        assert "the length of the input is unknown" in why(implied)
 
     def test_a_definition_may_read_it(self) -> None:
         (query,) = parse_smt2(
@@ -144,7 +144,8 @@ class TestArray:
 
     def test_an_odd_value_is_left_alone(self) -> None:
         query = asked({"input": SORT})
-        assert "not read" in why(implied_input(query, {"input": f"(ite true {ZEROS} {ZEROS})"}))
+        value = f"(ite true {ZEROS} {ZEROS})"
+        assert "neither constant nor a list" in why(implied_input(query, {"input": value}))
 
     def test_other_arrays_are_no_input(self) -> None:
         sort = "(Array (_ BitVec 256) (_ BitVec 256))"

@@ -132,7 +132,7 @@ def test_commands(command: str, reason: Reason) -> None:
         ("(not)", "not", "nothing"),
         ("(let ((v p) (v q)) v)", "v", "bound twice"),
         ("(= x nowhere)", "nowhere", "not declared"),
-        ("(and p q p q p (x p))", "x", "no function"),
+        ("(and p q p q p (x p))", "x", "applied like a function"),
         ("(let ((v x)) v v)", ")", "the body of a let is not one term"),
     ],
 )

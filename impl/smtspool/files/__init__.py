@@ -1,7 +1,7 @@
 """Descriptors instead of paths: anchored directories, stable reads, durable writes, the lock.
 
-Everything here raises plain ``OSError`` for what the machine refuses, with the exceptions each function
-names. Nothing here knows what a query is.
+When the machine refuses something, functions raise ``OSError``; docstrings name all other exceptions. Nothing
+here knows what a query is.
 """
 
 from smtspool.files.directory import Directory

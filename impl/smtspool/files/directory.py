@@ -1,8 +1,8 @@
 """A directory held by descriptor: the anchor that every other file operation is relative to.
 
-F364 §8.5 leaves open that only the last path component was opened without following links. Here every
-component is: whoever can swap a parent for a link cannot redirect a spool that is already open, and cannot
-make one open elsewhere without an error that says so.
+Every component of a path is opened without following links; F364 §8.5 leaves all but the last one open. So a
+parent that is replaced by a link cannot redirect a spool that is already open, and opening through such a
+link is an error that names it.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ class Directory:
 
     @property
     def fd(self) -> int:
-        """The descriptor. It stays ours."""
+        """The descriptor. This object closes it, not the caller."""
         if self._fd < 0:
-            # Not left to the kernel: to os.listdir, -1 means the working directory.
+            # The kernel would not refuse it: os.listdir takes -1 for the working directory.
             raise ClosedError(f"{self.path} was closed")
         return self._fd
 
@@ -103,7 +103,7 @@ class Directory:
         return True
 
     def open_file(self, name: str, flags: int, mode: int = 0o666) -> int:
-        """A descriptor of the file ``name``: never through a link, never inherited, never waited for."""
+        """A descriptor of the file ``name``: without following links, not inherited, and without blocking."""
         try:
             return os.open(name, flags | _FILE, mode, dir_fd=self.fd)
         except OSError as error:
@@ -116,9 +116,9 @@ class Directory:
         Atomic, and never over an existing name: ``FileExistsError``. Durable after ``to.sync()``.
 
         Where the kernel or the file system has no ``RENAME_NOREPLACE``, a file is linked to its new name and
-        then unlinked, which keeps the promise; a crash between the two leaves both names, and repeating the
-        call finishes the move. What cannot be linked (a directory, say) is looked for and then renamed, so
-        there the promise holds among those who share the admission lock.
+        then unlinked, which is as safe; a crash between the two leaves both names, and repeating the call
+        finishes the move. For an entry that cannot be linked, such as a directory, the new name is checked
+        and then the entry renamed; that is safe only among processes that use the admission lock.
         """
         if not _rename_noreplace(self.fd, name, to.fd, new_name):
             self._rename_by_link(name, to, new_name)
@@ -159,7 +159,7 @@ class Directory:
         return f"{self.path.rstrip('/')}/{name}"
 
     def _place(self, error: OSError, name: str) -> None:
-        """Let the error name a path that somebody can look at, instead of a name in here."""
+        """Make the error name the whole path instead of a name relative to this directory."""
         error.filename = self._path(name)
 
     def name_max(self) -> int:
@@ -183,7 +183,7 @@ class Directory:
         return True
 
     def close(self) -> None:
-        """Give the descriptor back; again is harmless."""
+        """Close the descriptor; repeating it is harmless."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -222,7 +222,7 @@ def _make(fd: int, name: str, path: str) -> None:
     try:
         os.mkdir(name, dir_fd=fd)
     except FileExistsError:
-        return  # somebody else made it in this moment; what it is, the next open decides
+        return  # another process has just made it; the next open checks what it is
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
     parent = os.open(".", _LIST, dir_fd=fd)  # an O_PATH descriptor cannot be synced itself

@@ -1,4 +1,4 @@
-"""A lock that its holder releases by dying: one consumer per spool (F364 §4), one publisher per campaign."""
+"""A lock that the kernel releases when its holder dies: one consumer per spool (F364 §4), one publisher."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class FileLock:
     """A kernel ``flock`` on a verified regular file.
 
     The file is made when it is missing (0600) and never removed: a removed lock file lets two holders lock
-    two inodes. It is empty; no process id is written or believed. The lock belongs to this object, so two
-    objects in one process exclude each other too, and no child that is forked meanwhile has it. Leaving the
-    ``with`` block releases it whatever happened.
+    two inodes. It is empty, since a process id in it would prove nothing. The lock belongs to this object:
+    two objects in one process exclude each other, and a forked child does not have it. Leaving the ``with``
+    block always releases it.
     """
 
     __slots__ = ("_directory", "_fd", "_name")
@@ -42,7 +42,7 @@ class FileLock:
             replaced while being locked; whoever did that must restore it
         :raises OSError: the machine failed, or its file system has no locks
         """
-        if self._fd >= 0:  # a second descriptor would leave the first, and its lock, to nobody
+        if self._fd >= 0:  # a second descriptor would replace the first, which nobody could close
             raise MisuseError(f"the lock {self._name} is held already; release it first")
         try:
             with forks.held_off():
@@ -80,12 +80,12 @@ class FileLock:
         return LockRefused(f"the lock {path} is unusable: {why}; remove it and try again")
 
     def release(self) -> None:
-        """Release the lock; again, or without it, is harmless."""
+        """Release the lock; harmless if this object does not have it."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             forks.give_up(fd)
             try:
-                # Closing is not enough while a child has the descriptor that was not forked by Python.
+                # Closing would not release it while a child that Python did not fork has the descriptor.
                 fcntl.flock(fd, fcntl.LOCK_UN)
             finally:
                 os.close(fd)

@@ -1,8 +1,8 @@
-"""Reading one stable file (F364 §3): what was read is what the name still leads to, or nothing was read.
+"""Reading one stable file (F364 §3): a file that changes or is replaced while it is read counts as not read.
 
 ``open`` without following links and without blocking, ``fstat``, a bounded read, then the *identity closure*:
 descriptor and path must both still have the identity that was taken before the first byte. This proves a
-stable read among writers that cannot forge ``ctime``; it is no snapshot of a file system.
+stable read unless a writer can forge ``ctime``; it is no snapshot of a file system.
 
 The two halves are the model's actions ``Open`` (:func:`open_entry`) and ``Verify`` (:meth:`Entry.read`).
 """
@@ -23,7 +23,7 @@ __all__ = ["Entry", "Identity", "Unstable", "open_entry", "read_stable"]
 _PIECE = 1 << 20
 _LINK = (Reason.SYMLINK, "a symbolic link; submit the file itself")
 _NOT_REGULAR = (Reason.NOT_REGULAR, "not a regular file; only regular files are read")
-# What opening says about the entry itself. Every other error is about the machine.
+# Errors of opening that are about the entry itself. Every other error is about the machine.
 _REFUSED = {
     errno.ELOOP: _LINK,
     errno.EMLINK: _LINK,  # the BSDs
@@ -34,11 +34,11 @@ _REFUSED = {
 
 
 class Unstable(Exception):
-    """The file changed while it was read. Nothing is known about it; look again later."""
+    """The file changed while it was read, so nothing is known about its content. Read it again later."""
 
 
 class Identity(NamedTuple):
-    """The six numbers by which F364 §3.2 knows a file."""
+    """The six numbers that must not change while a file is read (F364 §3.2)."""
 
     dev: int
     ino: int
@@ -101,7 +101,7 @@ class Entry:
             raise Unstable(f"{self.name!r} was replaced while it was read")
 
     def close(self) -> None:
-        """Give the descriptor back; again is harmless."""
+        """Close the descriptor; repeating it is harmless."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -143,8 +143,9 @@ def _gate(directory: Directory, name: str, fd: int) -> Entry:
 
 
 def _open_refused(directory: Directory, name: str) -> Entry:
-    # The refusal that counts comes after the identity was taken: with the closure on its other side it
-    # belongs to this very entry, not to one that had the name a moment earlier.
+    # The first refusal may have been about another entry that had the name before. So the identity is taken
+    # and the entry opened again: the closure then shows that this refusal is about the entry of this
+    # identity.
     identity = Identity.of(directory.stat(name))
     try:
         fd = directory.open_file(name, os.O_RDONLY)
@@ -157,7 +158,7 @@ def _open_refused(directory: Directory, name: str) -> Entry:
 
 
 def _read_bounded(fd: int, size: int, max_bytes: int) -> bytes:
-    # One byte more than expected tells "exactly at the end" from "still growing". EINTR: PEP 475.
+    # One byte more than expected tells a file of this size from one that has grown. EINTR: PEP 475.
     pieces = []
     left = min(size, max_bytes) + 1
     while left:

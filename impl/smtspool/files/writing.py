@@ -1,7 +1,7 @@
 """Durable writes: a file is either absent, or whole and on disk, under its final name.
 
-One file is :func:`write_durable`. Of many, each is a :class:`Draft`; :func:`sync_drafts` makes all of them
-durable together, and then each gets its name.
+:func:`write_durable` writes one file. To write many, make a :class:`Draft` of each; :func:`sync_drafts` makes
+all of them durable together, and then each gets its name.
 """
 
 from __future__ import annotations

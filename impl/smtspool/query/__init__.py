@@ -1,7 +1,8 @@
 """What a query is: its text, identity, form, limits, envelopes, and the answer to it.
 
 SMT-LIB scripts and the envelopes ``smtspool-query-v1`` and ``symcc-query-ir-v1`` become one :class:`Query`.
-Whatever comes from outside is sound or raises :class:`~smtspool.errors.AdmissionError`, and nothing else.
+For any input these readers give a sound query or raise :class:`~smtspool.errors.AdmissionError`, nothing
+else.
 """
 
 from typing import TYPE_CHECKING

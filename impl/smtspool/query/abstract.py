@@ -1,8 +1,8 @@
-"""Values of declared sorts: nothing is known of them but which are the same, so a model numbers them, ``@0``.
+"""Values of declared sorts. They can only be compared, so a model numbers them: ``@0``, ``@1``.
 
-Each engine has names of its own for them. To check a model, every declared sort is taken as bit-vectors wide
-enough for all numbers: that is one interpretation of the sort, every engine can evaluate it, and a query that
-it satisfies is satisfiable.
+Each engine names such values in its own way. To check a model, every declared sort is replaced by bit-vectors
+wide enough for all numbers: that is one interpretation of the sort, every engine can evaluate it, and a query
+that it satisfies is satisfiable.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ def declares_sorts(query: Query) -> bool:
 
 
 def refutable(query: Query) -> bool:
-    """Whether a model of ``query`` that fails its check is none.
+    """Whether a failed check of a model of ``query`` shows that the model is wrong.
 
-    The sorts have more elements in the check than the model numbers. That tells arrays apart that are equal
-    where the model numbers all there are; without arrays nothing can tell.
+    In the check a sort may have more elements than the model numbers. Two arrays that are equal on all
+    numbered elements may differ on the others, so a check of a query with such arrays may fail for a correct
+    model. Without arrays the further elements make no difference.
     """
     return not (query.logic.startswith("QF_A") and declares_sorts(query))
 
 
 def numbered(query: Query, model: Mapping[str, str]) -> dict[str, str]:
-    """The values of ``query``'s symbols with an engine's names for elements of declared sorts as numbers.
+    """The values of ``query``'s symbols, with an engine's names for elements of declared sorts numbered.
 
-    Functions get the sorts of the symbol: a model may come from a query that differs in names.
-    Raises ``AdmissionError`` for what is not one value, or speaks of other sorts.
+    Functions get the sorts of the symbol, since the model may come from a query that differs in names.
+    Raises ``AdmissionError`` for a text that is not one value, or has a sort that the query has not.
     """
     sorts = _BUILT_IN.union(_arities(query))
     numbers: dict[tuple[str, ...], str] = {}
@@ -73,7 +74,7 @@ def _numbered(symbol: Symbol, value: str, sorts: Set[str], numbers: dict[tuple[s
                 name = tuple(body[at + 2 : close])
             elif not sorts >= {t for t in body[at + 3 : close] if not t.startswith("(_ BitVec ")}:
                 raise AdmissionError(
-                    Reason.SORT, f"the value of {symbol.name[:64]} is of no sort of the query"
+                    Reason.SORT, f"the value of {symbol.name[:64]} has a sort that the query has not"
                 )
         elif _NAME.fullmatch(body[at]):
             name = (body[at],)
@@ -124,13 +125,13 @@ class Interpretation:
 
     @classmethod
     def of(cls, query: Query, model: Mapping[str, str]) -> Interpretation:
-        """One in which all elements that ``model`` numbers differ."""
+        """An interpretation in which all elements that ``model`` numbers are different."""
         found = (int(number) for value in model.values() for number in _NUMBERED.findall(value))
         width = max(1, max(found, default=0).bit_length())
         return cls(_arities(query), width)
 
     def declaration(self, text: str) -> str:
-        """A declaration of the query; that of a sort says what it is."""
+        """A declaration of the query; that of a sort becomes a definition as bit-vectors."""
         if not text.startswith(_DECLARED):
             return text
         name = tokenize(text, DEFAULT)[2]
@@ -138,11 +139,11 @@ class Interpretation:
         return f"(define-sort {name} ({parameters}) {bit_vector(self.width)})"
 
     def symbol(self, symbol: Symbol) -> Symbol:
-        """With its sorts as they are here."""
+        """``symbol`` with its declared sorts replaced by bit-vectors."""
         return Symbol(symbol.name, self._sort(symbol.sort), tuple(map(self._sort, symbol.params)))
 
     def value(self, symbol: Symbol, value: str) -> str:
-        """A value as :func:`numbered` gives it, of bit-vectors."""
+        """A value that :func:`numbered` gave, with numbers replaced by bit-vectors."""
         names, body = _parts(symbol, value)
         found = [(token, _NUMBER.fullmatch(token)) for token in self._plain(body)]
         written = [f"(_ bv{number[1]} {self.width})" if number else token for token, number in found]
@@ -153,7 +154,7 @@ class Interpretation:
         return spell(self._plain(tokenize(text, DEFAULT)))
 
     def _plain(self, tokens: Sequence[str]) -> list[str]:
-        """``tokens`` without the names of the declared sorts."""
+        """``tokens`` with the names of declared sorts replaced by bit-vectors."""
         levels = depths(tokens, DEFAULT)
         written: list[str] = []
         at = 0

@@ -56,7 +56,7 @@ class Assembler:
         self._needed = [0, 0]  # declarations that assertions were the first to need, likewise
 
     def anew(self, logic: str) -> Assembler:
-        """An empty stack of ``logic``, held to what this one has left of the limits."""
+        """An empty stack of ``logic``, which continues the counts of this one against the limits."""
         other = Assembler(logic, self._limits)
         other._written, other._asked, other._needed = self._written, self._asked, self._needed
         other._sorts.expansion = self._sorts.expansion
@@ -81,7 +81,7 @@ class Assembler:
     def declare_text(self, source: str, tokens: Sequence[str] | None = None) -> None:
         """One command of the ``declare-`` or ``define-`` kind, as its text.
 
-        Given its ``tokens`` these are read, and nothing is remembered.
+        If ``tokens`` are given, they are read instead of the text, and the result is not cached.
         """
         known = self._memory.symbols.get(source) if tokens is None else None
         if known is not None:
@@ -103,22 +103,23 @@ class Assembler:
         return self._declared.get(name)
 
     def assert_(self, tokens: Sequence[str]) -> None:
-        """Push the one term that ``tokens``, of which the parentheses match, must be."""
+        """Push an assertion. ``tokens`` must be one term; their parentheses match."""
         self._push_assertion(self._term(tokens))
 
     def assert_text(self, source: str, tokens: Sequence[str] | None = None) -> None:
-        """Push the one term that ``source`` must be; ``tokens`` as in :meth:`declare_text`."""
+        """Push an assertion. ``source`` must be one term; ``tokens`` as in :meth:`declare_text`."""
         self._push_assertion(self.term_text(source, tokens))
 
     def term_text(self, source: str, tokens: Sequence[str] | None = None) -> Term:
-        """The one term, of any sort, that ``source`` must be; ``tokens`` as in :meth:`declare_text`."""
+        """``source`` as one term of any sort; ``tokens`` as in :meth:`declare_text`."""
         if tokens is not None:
             return self._term(self._one_term(source, tokens)[0])
         known = self._memory.terms.get(source)
         if known is None or self._sorts.aliases or not self._vocabulary.covers(known.required):
             found, _ = self._one_term(source)
             term = self._term(tuple(map(intern, found)))
-            # What is written out is not in the term, but depends on nothing else having its name.
+            # A dialect operator is not in the term once it is replaced, but it was read as such only because
+            # the script declares nothing under its name. So the cached term depends on that too.
             known = Checked(term, self._vocabulary.visible((*term.names, *DIALECT.keys() & found)))
             if not self._sorts.aliases:
                 self._memory.terms.put(source, known, len(source))
@@ -153,13 +154,13 @@ class Assembler:
         self._cut(0, 0, 0)
 
     def value(self, tokens: Sequence[str]) -> str:
-        """The text of the one term that ``tokens`` must be, over the declarations now in scope."""
+        """The text of ``tokens``, which must be one term over the declarations now in scope."""
         text = self._term(tokens).text
         self._write(text)
         return text
 
     def _cut(self, declarations: int, aliases: int, assertions: int) -> None:
-        """Only so many of each are left."""
+        """Remove all but the first so many of each."""
         while len(self._assertions) > assertions:
             self._pop_assertion()
         if self.keeps_declarations:
@@ -178,7 +179,7 @@ class Assembler:
         priority: float,
         witness: Witness | None = None,
     ) -> Query:
-        """The question the stack asks now; ``true`` is the target when nothing is asserted."""
+        """The query of the stack as it is; its target is ``true`` when nothing is asserted."""
         empty = not self._assertions
         if empty:
             self._push_assertion(_TRUE)
@@ -250,7 +251,7 @@ class Assembler:
             self._limits.hold("written", self._written)
 
     def _replicate(self, total: list[int], count: int, characters: int) -> None:
-        """What one text declares or asserts once may be worked through again and again."""
+        """Count what each query repeats: a short script can ask many queries over the same assertions."""
         limits = self._limits
         total[0] += count
         total[1] += characters
@@ -259,7 +260,7 @@ class Assembler:
             limits.hold("replicated_text", total[1])
 
     def _node(self, needs: Sequence[Declaration], term: Term) -> Node:
-        """Level and form follow from the key of the level below, which stands for everything there."""
+        """Level and form of an assertion, cached by the key of the level below, which decides them."""
         below = self._assertions[-1].level.key if self._assertions else ""
         texts = tuple([need.text for need in needs])
         node = self._memory.nodes.get((below, term.text, texts))
@@ -279,7 +280,7 @@ class Assembler:
             self._numbers.popitem()
 
     def _needs(self, term: Term) -> tuple[Declaration, ...]:
-        """What ``term`` refers to, directly or not, and no level below declares; in script order."""
+        """Declarations that ``term`` needs, directly or not, and that no level below has; in script order."""
         declared, emitted = self._declared, self._emitted
         todo = [name for name in term.names if name in declared and name not in emitted]
         found = dict.fromkeys(todo)

@@ -1,4 +1,4 @@
-"""A query as the bytes of a store row: checked by digest, and read back without a look at any term."""
+"""A query as the bytes of a store row: checked by digest, and read back without parsing any term."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["Remarks", "decode", "decode_form", "decode_remarks", "encode"]
 
 _VERSION = b"Q1"
 _FORM, _METADATA, _NOTES = slice(7, 9), 10, 14  # places among the members
-_DIGEST = 16  # bytes of SHA-256 kept: against rot, not against forgery
+_DIGEST = 16  # bytes of SHA-256 kept: enough to notice damage, not forgery
 
 
 class Remarks(NamedTuple):
-    """What is said beside the question."""
+    """What a query has beside its text: metadata and notes."""
 
     metadata: Mapping[str, object]
     notes: tuple[str, ...]
@@ -51,7 +51,7 @@ def encode(query: Query) -> bytes:
             query.timeout_ms,
             query.priority,
             query.size,
-            *asked,  # written where there is something to say, and by earlier versions never
+            *asked,  # only if there are any; version 0.1 wrote none
         ],
         ensure_ascii=False,
         separators=(",", ":"),

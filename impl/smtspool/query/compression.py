@@ -1,4 +1,4 @@
-"""Compressed files: what they unpack to is bounded, whatever they claim. Used once a name says so."""
+"""Compressed files. Their kind is told by the name; the size of the content is limited while unpacking."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smtspool.errors import AdmissionError, Reason
 __all__ = ["MAGIC", "UNPACKERS"]
 
 _XZ_MEMORY = 1 << 27  # bytes that its dictionary may take; `xz -9` asks for half of it
-_CHUNK = 1 << 14  # bytes; what follows a stream is copied as far as it was given
+_CHUNK = 1 << 14  # bytes given at a time; the rest behind the end of a stream is copied
 
 
 def _gzip(data: bytes, most: int) -> bytes:

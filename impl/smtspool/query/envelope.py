@@ -81,7 +81,7 @@ def known_suffix(name: str) -> bool:
 
 
 def suffix_for(data: bytes) -> str:
-    """The suffix that the name of a file with this content should have, by the way it begins."""
+    """The suffix for a file with this content, told from its first bytes."""
     packed = next((suffix for suffix, magic in MAGIC.items() if data.startswith(magic)), "")
     with suppress(AdmissionError):  # of a damaged file: parse_file will say so
         data = UNPACKERS[packed](data, _BEGINNING) if packed else data
@@ -128,7 +128,7 @@ def parse_envelope(document: Mapping[str, Any], limits: Limits | None = None) ->
 
 
 def _needed(sources: Sequence[str], limits: Limits) -> str:
-    """The logic of declarations and terms whose envelope says that it may be any."""
+    """The smallest logic for the declarations and terms of an envelope with the logic ``ALL``."""
     tokens: list[str] = []
     ends = [len(tokens)]
     for source in sources:
@@ -140,7 +140,7 @@ def _needed(sources: Sequence[str], limits: Limits) -> str:
 def _read(
     member: str, texts: Sequence[str], take: Callable[[str, Sequence[str] | None], None], limits: Limits
 ) -> None:
-    """``take`` each of the texts that stand in ``member``; a refusal gets its place."""
+    """Call ``take`` with each text of ``member``; a refusal gets its place in the envelope."""
     for number, source in enumerate(texts):
         try:
             take(source, None)

@@ -1,6 +1,6 @@
-"""What not every engine knows, written with what every engine knows.
+"""Operators that not every engine knows, replaced by operators that every engine knows.
 
-An argument that is needed twice is bound by a let, so that the text never grows by more than the template.
+An argument that occurs twice in a replacement is bound by a let, so the text grows at most by the template.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SAME: Mapping[Operator, Expansion] = {
     DIALECT["implies"]: ("=>",),
     DIALECT["iff"]: ("=",),
     DIALECT["if"]: ("ite",),
-    # z3 writes these where the divisor cannot be zero; of zero they are what the others are.
+    # z3 prints these where the divisor cannot be zero; for zero they mean the same as the others.
     **{DIALECT[f"{name}_i"]: (name,) for name in ("bvudiv", "bvurem", "bvsdiv", "bvsrem", "bvsmod")},
 }
 
@@ -39,14 +39,14 @@ def _rotation(there: str, back: str) -> Callable[[int], str]:
 
 
 def _parity(width: int) -> str:
-    """Each step folds what is left in half; the lowest bit is left in the end."""
+    """XOR of all bits: each step folds the upper half onto the lower; the result is the lowest bit."""
     shifts = [1 << step for step in range((width - 1).bit_length())]
     folds = "".join(f"(let (({_X} (bvxor {_X} (bvlshr {_X} (_ bv{by} {width}))))) " for by in shifts)
     return f"{folds}((_ extract 0 0) {_X}){')' * len(shifts)}"
 
 
 def _signed_product(signs: str) -> Callable[[int], str]:
-    """Too large is a product of equal signs, too small one of different signs."""
+    """A product overflows upwards if the signs are equal, and downwards if they differ."""
 
     def template(width: int) -> str:
         zero = f"(_ bv0 {width})"
@@ -70,7 +70,7 @@ _ALONE = frozenset((CORE["and"], CORE["or"]))  # of one argument z3 and cvc5 tak
 
 
 def expansion(operator: Operator, sorts: Sequence[str]) -> Expansion | None:
-    """What is written for an application to arguments of these sorts; None if it may stay as it is."""
+    """The replacement for an application to arguments of these sorts; None if it may stay as it is."""
     if operator in _TEMPLATES:
         return _expansion(operator, width_of(sorts[0]) or 0)
     return (_X,) if len(sorts) == 1 and operator in _ALONE else _SAME.get(operator)

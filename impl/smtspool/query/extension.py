@@ -15,7 +15,7 @@ _NO_FORM = Form("", ())
 
 
 def canonical_term(query: Query, text: str) -> str:
-    """The one term over the symbols of ``query`` that ``text`` must be; ``AdmissionError`` if it is none."""
+    """``text`` as one term over the symbols of ``query``, canonical. Raises ``AdmissionError``."""
     return _declared(query).term_text(text).text
 
 

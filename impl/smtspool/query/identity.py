@@ -82,7 +82,7 @@ def form_of(logic: str, assertions: Sequence[Assertion], numbers: Mapping[str, s
         known = declared.get(name)
         if known is None or known.defined:
             continue
-        if len(known.names) == 1:  # all but its own name is fixed text
+        if len(known.names) == 1:  # it refers to no other name
             kind = known.tokens[1]
             pieces.append(f"{kind} {numbers[name]}{known.text[len(kind) + len(name) + 2 :]}")
         else:

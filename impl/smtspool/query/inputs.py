@@ -1,7 +1,7 @@
-"""Which input a model stands for when its query has no witness: told from the names of its symbols.
+"""The input that a model stands for when its query has no witness, told from the names of its symbols.
 
-Symbolic executors name the bytes of the input alike, so that a plain script can give one, too. A naming is
-taken only where there is one way to read it; else the reason says what is missing, and nothing is guessed.
+Symbolic executors name the bytes of the input by known patterns, so a plain script can give an input too. If
+the names can be read in two ways, there is no input, and a reason says why; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from smtspool.query.value import Query, Symbol
 
 __all__ = ["LONGEST_INPUT", "ImpliedInput", "implied_input"]
 
-# AFL++ reads no longer ones; and a name must not make a file of what size it likes.
+# AFL++ reads no longer inputs, and the number in a name must not decide how large a file gets.
 LONGEST_INPUT = 1 << 20
 
 _BYTE = "(_ BitVec 8)"
 # A constant for each byte, numbered by its offset: of SymCC and QSYM (both k and stdin), Triton, and the
-# envelope symcc-query-ir-v1; the others are what users of executors call them.
+# envelope symcc-query-ir-v1; the others are names that users of executors give.
 _BYTES = ("k!N", "stdinN", "stdin_N", "SymVar_N", "in_N", "input_N", "byte!N")
 _NUMBERED = {naming: re.compile(re.escape(naming[:-1]) + "(0|[1-9][0-9]*)", re.ASCII) for naming in _BYTES}
-# One constant for the whole standard input, its first byte the most significant: so angr names it, and nobody
-# else. Of a constant that a user named, such as `input`, either byte might be the first.
+# One constant for the whole standard input, its first byte the most significant. Only angr gives such names.
+# In a constant that a user named, such as `input`, the first byte may be at either end.
 _WIDE = re.compile(r"(?:file|packet)_[0-9]+_stdin(?:_[0-9a-f]+)+", re.ASCII)
 _WIDTH = re.compile(r"\(_ BitVec ([0-9]{1,8})\)", re.ASCII)
 _ARRAY_SORT = re.compile(r"\(Array \(_ BitVec (?:32|64)\) \(_ BitVec 8\)\)", re.ASCII)
-# What KLEE puts beside the arrays of the input: constant arrays, its version, what stat() says.
+# Arrays that KLEE adds to those of the input: constant arrays, its version, the result of stat().
 _NO_INPUT = re.compile(r"const_arr[0-9]*|model_version|.*[-_]stat", re.ASCII)
 
 _VALUE = r"(?:#x[0-9a-fA-F]+|#b[01]+|\(_ bv[0-9]+ [0-9]+\))"
@@ -52,8 +52,8 @@ class ImpliedInput:
 def implied_input(query: Query, model: Mapping[str, str], base: bytes = b"") -> ImpliedInput:
     """The bytes that ``model`` gives to symbols of a known naming, written over ``base``.
 
-    A byte that is neither in ``base`` nor has a symbol is zero: the query does not speak of it. The model is
-    complete and satisfies the query.
+    A byte that is neither in ``base`` nor has a symbol is zero, since the query does not depend on it. The
+    model must be complete and satisfy the query.
     """
     readings: list[tuple[str, dict[int, int] | str]] = [
         *_numbered(query.symbols, model),
@@ -79,7 +79,7 @@ def implied_input(query: Query, model: Mapping[str, str], base: bytes = b"") -> 
 def _numbered(
     symbols: Iterable[Symbol], model: Mapping[str, str]
 ) -> Iterator[tuple[str, dict[int, int] | str]]:
-    """One constant a byte. Of another sort, the same names number something else."""
+    """One constant for each byte. If some are of another sort, the numbers in the names are no offsets."""
     for naming, pattern in _NUMBERED.items():
         named = [(match, symbol) for symbol in symbols if (match := pattern.fullmatch(symbol.name))]
         if not named:
@@ -114,19 +114,19 @@ def _array(query: Query, name: str, value: str) -> dict[int, int] | str:
     """The bytes that the query reads at known offsets, and those that the model lists."""
     parsed = _stored(value)
     if parsed is None:
-        return "its value is of a form that is not read"
+        return "its value is neither constant nor a list of elements"
     default, stored = parsed
     texts = [text for text in query.declarations if not text.startswith(f"(declare-fun {name} ")]
     body = "\n".join((*texts, *query.prefix, query.target))
     read = re.findall(rf"\(select {re.escape(name)} ({_VALUE})\)", body)
     mentioned = re.findall(rf"(?<![^\s()]){re.escape(name)}(?![^\s()])", body)
     if len(read) < len(mentioned) and default:
-        return "it is read at offsets that are terms, so nothing tells how long the input is"
+        return "it is read at offsets that are terms, so the length of the input is unknown"
     return {offset: stored.get(offset, default) for offset in sorted({*map(_number, read), *stored})}
 
 
 def _stored(value: str) -> tuple[int, dict[int, int]] | None:
-    """The element that an array has everywhere else, and those at single indices; None for other values."""
+    """The default element of an array value and its elements at single indices; None for other values."""
     tokens = tokenize(value, DEFAULT)
     levels = depths(tokens, DEFAULT)
     named: dict[str, str] = {}
@@ -140,7 +140,7 @@ def _stored(value: str) -> tuple[int, dict[int, int]] | None:
     stored: dict[int, int] = {}
     while below is not None and (found := _STORES.fullmatch(below)) is not None:
         default, name, pairs = found.groups()
-        for index, element in reversed(_INDEXED.findall(pairs)):  # the outermost first: it counts
+        for index, element in reversed(_INDEXED.findall(pairs)):  # the outermost first, which counts
             stored.setdefault(_number(index), _number(element))
         if default is not None:
             return _number(default), stored

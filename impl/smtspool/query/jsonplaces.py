@@ -1,4 +1,4 @@
-"""Where in a JSON text a value stands. Only asked about a text that was refused, after it was."""
+"""The place of a value in a JSON text. It is looked for only in a text that was refused."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ def repeated_at(text: str, name: str) -> Place | None:
 
 
 def locate_member(error: AdmissionError, text: str) -> None:
-    """Give ``error`` its place in the envelope ``text``: of the member whose path is its ``at``, or of the
-    character in a string of the envelope that is its place until here."""
+    """Give ``error`` its place in the envelope ``text``.
+
+    That is the member whose path is its ``at``, or, if it has a place in a string of the envelope, that
+    character.
+    """
     inside = error.place
     path = inside.member if inside else error.at
     found = next((part for part in _parts(text) if part.path == path and part.key is None), None)
@@ -70,7 +73,7 @@ def _spelled(string: str, place: Place) -> int:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    """All keys and values of a document, as far as it is one."""
+    """All keys and values of a document, up to where it is not JSON."""
     outside: list[tuple[str, int]] = []
     here, index = "", -1  # the innermost array and the number of its next value; -1: an object
     path, key = "", False  # of the next value in an object; whether its key comes first

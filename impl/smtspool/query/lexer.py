@@ -52,7 +52,7 @@ _SYNONYMS = {"ext_rotate_left": "bvrol", "ext_rotate_right": "bvror"}
 
 
 class Mark(str):
-    """A token that knows its number among the tokens of its text, in canonical spelling."""
+    """A token in canonical spelling with its number among the tokens of its text."""
 
     __slots__ = ("number",)
     number: int
@@ -106,7 +106,7 @@ def _mismatch(tokens: Sequence[str], levels: Sequence[int]) -> AdmissionError:
     early = next((at for at, level in enumerate(levels) if level < 0), None)
     if early is not None:
         message, at = "parentheses do not match: this one closes nothing", early
-    else:  # what it swallowed has parentheses that match, so the command that it began is to blame
+    else:  # an unclosed command takes in the next ones, whose parentheses match, so its beginning is named
         at = max((at for at in range(1, len(levels)) if levels[at - 1] == 0), default=0)
         message = "parentheses do not match: this one is never closed"
     return AdmissionError(Reason.SYNTAX, message, at=Mark(tokens[at], at))
@@ -167,7 +167,7 @@ def identifiers(tokens: Sequence[str], limits: Limits) -> bool:
 
 
 def _canonical(token: str) -> str:
-    """One spelling per symbol, such that every engine takes it; spelling it again changes nothing.
+    """One spelling per symbol that every engine accepts; applying this again changes nothing.
 
     ``|x|`` is ``x`` where that is a simple symbol. Reserved words in quotes and names with a leading ``.``
     or ``@`` are legal in some engines only and get a ``!`` in front.

@@ -13,9 +13,9 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The largest accepted value of each thing a producer can make large; one more is refused.
+    """The largest accepted value of each thing that a producer can make large; one more is refused.
 
-    The figures for envelopes are those of the source's Query IR (F363), so its producers lose nothing.
+    The figures for envelopes are those of F363, so that its producers can send all that they could.
     """
 
     file: int = 256 * MIB  # bytes of one spool file
@@ -29,10 +29,10 @@ class Limits:
     assertions: int = 100_001  # active at one check-sat: prefix and target
     queries: int = 10_000  # check-sat commands of one script
     written: int = 64 * MIB  # characters of all declarations and assertions of one script or envelope
-    # Summed over the queries of one script, and once more over what its assertions are the first to need:
+    # Summed over the queries of one script. A second sum is over declarations that an assertion needs first:
     replicated: int = 4_000_000  # declarations and assertions
     replicated_text: int = 1 << 30  # characters of their texts
-    expansion: int = 32 * MIB  # characters that the sort abbreviations of one script stand for
+    expansion: int = 32 * MIB  # characters of all sort abbreviations of one script, expanded
     model_bits: int = 1 << 28  # of all declared symbols: every model has a value for each
     json_depth: int = 64  # nesting of arrays and objects
     json_values: int = 8_000_000  # commas and opening brackets

@@ -114,7 +114,7 @@ def _encodable(value: str) -> str:
 
 
 def witness_of(data: bytes, places: tuple[tuple[str, int], ...], limits: Limits) -> Witness:
-    """A witness whose symbols stay near its input: each answer writes the input out as far as they reach."""
+    """A witness. Its symbols may not lie far behind its input, since new inputs are as long as they reach."""
     reach = max((offset + 1 for _, offset in places), default=0)
     limits.hold("witness_extension", reach - len(data))
     return Witness(data, places)

@@ -1,7 +1,7 @@
-"""What was read before: producers repeat themselves, and a longer path repeats all of a shorter one.
+"""Caches of terms that were read: a longer path repeats all assertions of a shorter one.
 
-Nothing here changes a result. An entry is what reading gave, with all that the result depended on in its key
-or beside it, and losing one costs the time to read again.
+A cache never changes a result. All that a result depends on is in the key of its entry or stands beside it,
+and an entry that is lost costs the time to read its text again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smtspool.query.value import Level
 __all__ = ["Checked", "Memo", "Memory", "Node", "memory_of"]
 
 _CHARACTERS = 1 << 18  # of source text in half a memo; its entries take some ten times as many bytes
-_LONGEST = 4096  # a text that long is a whole path in one, and not seen again
+_LONGEST = 4096  # a longer text is a whole path in one term, and will hardly come again
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -35,12 +35,12 @@ class Memo(Generic[K, V]):
         self._lock = Lock()
 
     def get(self, key: K) -> V | None:
-        """What was put, if it is still here."""
+        """The value that was put under ``key``, if it is still here."""
         found = self._young.get(key)
         return self._old.get(key) if found is None else found
 
     def put(self, key: K, value: V, characters: int) -> None:
-        """Remember ``value``, made of so much text, unless that is very long."""
+        """Remember ``value``, read from a text of so many ``characters``, unless that is very long."""
         if characters > _LONGEST:
             return
         with self._lock:
@@ -51,14 +51,14 @@ class Memo(Generic[K, V]):
 
 
 class Checked(NamedTuple):
-    """A term that is sound wherever the names in ``required`` mean the same."""
+    """A term that was checked; it is valid wherever the names in ``required`` mean the same."""
 
     term: Term
     required: frozenset[tuple[str, object]]
 
 
 class Node(NamedTuple):
-    """One assertion upon all below it: its level, its part of the form, the names it is the first to have."""
+    """One assertion on top of those below it: its level, its part of the form, and names new in it."""
 
     level: Level
     form: str

@@ -27,8 +27,8 @@ _WIDTH = re.compile(r"\(_ BitVec ([0-9]{1,7})\)", re.ASCII)
 def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
     """The query as one SMT-LIB script.
 
-    With ``model`` every declared symbol is defined as its value there, so ``sat`` says that the model
-    satisfies the query; all is one assertion then, which z3 evaluates in two thirds of the time.
+    With ``model`` every declared symbol is defined as its value there, so ``sat`` means that the model
+    satisfies the query. All assertions are then one, which takes z3 two thirds of the time.
     Raises ``AdmissionError`` as :func:`defined` does.
     """
     declarations = query.declarations
@@ -44,8 +44,8 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
 def defined(query: Query, model: Mapping[str, str]) -> tuple[str, ...]:
     """The declarations of ``query``, every symbol defined as its value and every sort as bit-vectors.
 
-    The model may come from a lying engine: a value that is not exactly one closed term, and of a bit-vector
-    or Bool one literal, raises ``AdmissionError``, and so does a missing one.
+    The engine that gave the model is not trusted. Each value must be exactly one closed term, that of a
+    bit-vector or Bool one literal; otherwise, or if a value is missing, ``AdmissionError`` is raised.
     """
     sorts = Interpretation.of(query, model) if declares_sorts(query) else None
     values = {symbol.declaration: _definition(query, symbol, model, sorts) for symbol in query.symbols}
@@ -67,7 +67,7 @@ def definitions(query: Query, model: Mapping[str, str]) -> list[str]:
 
 
 def default_value(sort: str) -> str:
-    """A value of ``sort``: zero, ``false``, ``@0`` of a declared sort, an array that holds nothing else."""
+    """A value of ``sort``: zero, ``false``, ``@0`` for a declared sort, a constant array of one of these."""
     arrays = []
     while sort.startswith("(Array "):
         arrays.append(sort)
@@ -90,8 +90,8 @@ def default_value(sort: str) -> str:
 def complete(query: Query, partial: Mapping[str, str]) -> dict[str, str]:
     """A value for every declared symbol of ``query``: that of ``partial``, else the default.
 
-    An engine's names for elements of declared sorts become numbers. Where ``query`` declares sorts, a value
-    that is none raises ``AdmissionError``.
+    An engine's names for elements of declared sorts become numbers. If ``query`` declares sorts, a text that
+    is no value raises ``AdmissionError``.
     """
     if declares_sorts(query):
         partial = numbered(query, partial)
@@ -158,7 +158,7 @@ def _rename_function(text: str, name: str) -> str:
 def _definition(
     query: Query, symbol: Symbol, model: Mapping[str, str], declared: Interpretation | None = None
 ) -> str:
-    """The checked define-fun of ``symbol``: of its name and sorts, closed, and nothing beside it."""
+    """The define-fun of ``symbol``, with its name and sorts; its body is checked to be one closed term."""
     value = model.get(symbol.name)
     if value is None:
         raise AdmissionError(Reason.SYMBOL, f"the model has no value for {symbol.name[:64]}")

@@ -39,7 +39,7 @@ Rule = Callable[[Sorts], str | None]  # the sort of an application to such argum
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """What may stand first in an application."""
+    """A function symbol: what may stand first in an application."""
 
     name: str
     takes: str  # in words

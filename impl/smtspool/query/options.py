@@ -1,8 +1,8 @@
 """``set-option``: what a producer's options mean for a query.
 
-Nothing that is read here reaches an engine. An option that changes what the script means is honoured, and one
-that would have a solver write somewhere is refused, because its producer expects what will not happen. All
-others only say how to search or what to print, and are dropped.
+No option reaches an engine. An option that changes what the script means is honoured. One that would make a
+solver write to a file is refused, because its producer would wait for that file. All others only say how to
+search or what to print, and are dropped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = ["Effect", "effect_of"]
 class Effect(Enum):
     """What is to be done about an option."""
 
-    NONE = auto()  # it shapes what a tool prints or how long it thinks
-    UNKNOWN = auto()  # some solver's own; likewise, as far as one can tell, and worth a note
+    NONE = auto()  # it only concerns printing or the search
+    UNKNOWN = auto()  # of some solver; probably the same, but worth a note
     KEEP_DECLARATIONS = auto()  # pop removes assertions alone
     SCOPE_DECLARATIONS = auto()  # pop removes declarations, too, as it does without any option
 

@@ -1,8 +1,8 @@
-"""Where in the user's text something was refused.
+"""The place in the user's text at which something was refused.
 
-Tokens do not know where they stand: that would cost every good text time for the sake of the few bad ones.
-So a text that was refused is read once more, with the tokens that may be to blame replaced by equal ones
-that know their number, and the number is found in the text.
+Tokens do not carry their position, which would take time for every good text. Instead, a text that was
+refused is read once more, with the tokens that equal the refused one replaced by :class:`Mark` objects, which
+know their number; the number is then looked up in the text.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def locate(
 ) -> None:
     """Give ``error`` its place in ``text``, if it can be told.
 
-    ``tokens`` are those of ``text`` after the first ``skip``, as they are spelled there, and ``read`` refuses
-    them in canonical spelling as ``error`` does. A ``member`` of an envelope is to blame as a whole where no
-    part of it is.
+    ``tokens`` are those of ``text`` after the first ``skip``, as they are spelled there; ``read``, given them
+    in canonical spelling, raises the same error. If no token can be named, the place is that of the whole
+    ``member`` of the envelope.
     """
-    error.__traceback__ = None  # its frames hold all that was read, which is about to be read again
+    error.__traceback__ = None  # its frames hold all that was read, and reading again needs as much memory
     number = error.at.number if isinstance(error.at, Mark) else _number(error.at, tokens, read)
     if number is not None or member is not None:
         error.place = place_at(text, _offset(text, skip, number or 0), member)
@@ -77,7 +77,7 @@ def _number(at: str | None, tokens: list[str], read: Callable[[list[str]], objec
 
 
 def _offset(text: str, skip: int, number: int) -> int:
-    """Where token ``number`` begins, counted as in canonical spelling: ``( _ bv7 32 )`` is one."""
+    """Where token ``number`` begins. Tokens count as in canonical spelling, so ``( _ bv7 32 )`` is one."""
     inside = False  # an indexed identifier, which counts where it begins
     matches = (match for match in TOKEN.finditer(text) if match[0][0] != ";")
     for match in islice(matches, skip, None):

@@ -25,7 +25,7 @@ from smtspool.query.value import DEFAULT_TIMEOUT_MS, Query
 __all__ = ["EVERYTHING", "parse_smt2", "smallest_logic"]
 
 _NUMERAL = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
-EVERYTHING = frozenset({"ALL", "ALL_SUPPORTED"})  # as a logic; what the script needs of it is found out
+EVERYTHING = frozenset({"ALL", "ALL_SUPPORTED"})  # logics for which the smallest one that fits is taken
 _PRINTING = frozenset(
     {
         "echo",
@@ -62,10 +62,14 @@ def parse_smt2(
     ``true``. ``check-sat-assuming`` adds its literals as assertions, for its own question only. Without
     ``set-logic``, or with ``ALL``, the smallest supported logic is taken that has what the script declares.
 
-    Scripts may follow each other, each ended by ``exit``. What stands between an ``exit`` and the next
-    command is ignored, and so is all that stands after the last ``exit``.
+    Scripts may follow each other, each ended by ``exit``. Text between an ``exit`` and the next command is
+    ignored, and so is all text after the last ``exit``.
 
     Raises ``AdmissionError``; its reason is ``empty`` when there is no ``check-sat``.
+
+    >>> [query] = parse_smt2("(declare-const p Bool)(assert p)(assert (not p))(check-sat)")
+    >>> query.logic, query.prefix, query.target
+    ('QF_BV', ('p',), '(not p)')
     """
     limits = limits or DEFAULT
     raw = split(text, limits)
@@ -120,8 +124,8 @@ class _Reader:
         self._priority = priority
         self._assembler: Assembler | None = None
         self._notes: dict[str, None] = {}
-        self._open = False  # whether the last question is still the one that the stack asks
-        self._values: list[str] = []  # asked for since it was
+        self._open = False  # the stack has not changed since the last check-sat
+        self._values: list[str] = []  # terms of get-value since the last check-sat
 
     def read(self, tokens: Sequence[str]) -> None:
         """One script in canonical spelling. Raises ``AdmissionError``."""
@@ -164,7 +168,7 @@ class _Reader:
                     raise AdmissionError(Reason.COMMAND, message, at=command)
             self._end_answer()
         except AdmissionError as error:
-            if error.at not in tokens[start:end]:  # nothing less than the command is to blame
+            if error.at not in tokens[start:end]:  # no token of the command is named, so the command is
                 error.at = tokens[start]
             raise
 
@@ -185,7 +189,7 @@ class _Reader:
     def _value(
         self, assembler: Assembler, tokens: Sequence[str], levels: Sequence[int], start: int, end: int
     ) -> None:
-        """Ask for the values of terms; those that no answer can have are left out with a note."""
+        """Ask for the values of terms; terms that no answer can have a value for give a note instead."""
         if tokens[start + 2] != "(" or not one_term(tokens, levels, start + 2, end - 1):
             raise AdmissionError(Reason.SYNTAX, "get-value takes one list of terms", at=tokens[start + 2])
         if not self._open:
@@ -233,7 +237,7 @@ def _commands(tokens: Sequence[str], levels: Sequence[int]) -> list[_Range]:
 
 
 def _parts(tokens: Sequence[str], commands: list[_Range]) -> Iterator[list[_Range]]:
-    """The commands between two resets, unless there are none."""
+    """The commands of each part between two resets; empty parts are left out."""
     begin = 0
     if "reset" in tokens:
         for at, (start, end) in enumerate(commands):
@@ -281,7 +285,7 @@ def _count(arguments: Sequence[str]) -> int:
 
 
 def _assumptions(tokens: Sequence[str], levels: Sequence[int], start: int, end: int) -> list[_Range]:
-    """The literals of a ``check-sat-assuming``; none of the others."""
+    """The literals of a ``check-sat-assuming``; empty for ``check-sat``."""
     command, first = tokens[start + 1], tokens[start + 2]
     if command == "check-sat":
         if end - start != 3:

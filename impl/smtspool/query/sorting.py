@@ -1,4 +1,4 @@
-"""The sort of a term, found in one pass without recursion; a term that has none is refused."""
+"""The sort of a term, found in one pass without recursion; an ill-sorted term is refused."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ class _Let:
 class TermPass:
     """One pass over the tokens of one term, whose parentheses match.
 
-    Of every open list there is a frame: what its parts mean, so far. A list that closes is looked up as a
-    whole, since producers apply few operators to few sorts, again and again. After the pass
-    :attr:`expansions` tells at which closing parentheses something ends that not every engine knows.
+    Every open list has a frame with the meanings of its parts so far. When a list closes, its whole frame is
+    looked up in a cache, since producers apply the same few operators to the same few sorts. After the pass
+    :attr:`expansions` maps the closing parenthesis of each application that must be replaced to its
+    replacement.
     """
 
     def __init__(self, vocabulary: Vocabulary, tokens: Sequence[str]) -> None:
@@ -98,7 +99,7 @@ class TermPass:
         return AdmissionError(reason, message, at=self._tokens[at])
 
     def _close(self, frame: list[Any]) -> str | None:
-        """The sort of a list that was never met before; None of a binding, which is no term."""
+        """The sort of a list that is not in the cache; None for a binding of a let, which is no term."""
         if not frame:
             raise self._refused("an empty list stands in a term", self._place, Reason.SYNTAX)
         let = frame[0]
@@ -121,7 +122,7 @@ class TermPass:
 
     def _apply(self, head: Meaning, *arguments: Meaning) -> str:
         if not isinstance(head, Operator):
-            raise self._refused(f"what is applied is no function, it is of sort {head[:64]}", self._head())
+            raise self._refused(f"what is applied like a function has sort {head[:64]}", self._head())
         sorts = tuple([sort for sort in arguments if isinstance(sort, str)])
         sort = head.rule(sorts) if sorts and len(sorts) == len(arguments) else None
         if sort is None:
@@ -165,7 +166,7 @@ class TermPass:
         raise self._vocabulary.unknown(word)
 
     def _next_binding(self, let: _Let) -> None:
-        """Read up to the term of the next binding, or past the last one, where the names come in force."""
+        """Read up to the term of the next binding, or past the last one; then the names are in scope."""
         token = next(self._rest)
         if token == ")" and let.bound:
             let.name = None
@@ -202,7 +203,7 @@ class TermPass:
 
 
 def _open_binding(frame: list[Any], outer: list[list[Any]]) -> list[Any]:
-    """The frame that goes on: of the let that ``frame`` is of, or of its binding that has begun."""
+    """The frame to continue with: that of a let's body, or a new one for the term of its next binding."""
     let = frame[0]
     if let.name is None:
         return frame

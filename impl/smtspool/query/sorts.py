@@ -84,7 +84,7 @@ class Sorts:
         return expanded
 
     def _pay(self, alias: Sort, uses: int = 1) -> None:
-        """A few bytes of script may stand for kilobytes of sort: count them before they are written."""
+        """Count the characters of an expansion before it is made: a short script may expand to a huge one."""
         self.expansion += uses * sum(map(len, alias.tokens))
         self._limits.hold("expansion", self.expansion)
 

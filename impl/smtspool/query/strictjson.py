@@ -1,4 +1,4 @@
-"""JSON without its loose ends (F363): one meaning per document, bounded before it is built."""
+"""Strict JSON (F363): each document has one meaning, and limits are checked before objects are built."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from smtspool.query.places import place_at
 
 __all__ = ["load_object"]
 
-# A string that does not end takes the rest, as it does for the parser: nothing in it is looked at again.
+# A string without an end extends to the end of the text, as it does for the parser, so brackets in it are not
+# counted.
 _STRUCTURE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
 _INT_CHARACTERS = 20  # of a 64-bit integer with its sign
 _OPENING = frozenset("[{")
@@ -24,7 +25,7 @@ _CLOSING = frozenset("]}")
 
 
 def load_object(text: str, limits: Limits) -> dict[str, Any]:
-    """The object that ``text`` is.
+    """The JSON object ``text``.
 
     No duplicate member at any level, no NaN or infinity, integers within int64 or uint64, nesting and number
     of values within ``limits``. Raises ``AdmissionError`` (json, too-large).
@@ -47,7 +48,7 @@ def load_object(text: str, limits: Limits) -> dict[str, Any]:
 
 
 def _check_structure(text: str, limits: Limits) -> None:
-    """Hold the limits on nesting and values ahead of the parser, which recurses."""
+    """Check the limits on nesting and values before the parser runs, which recurses."""
     brackets = text.count("[") + text.count("{")
     if brackets <= limits.json_depth and brackets + text.count(",") <= limits.json_values:
         return

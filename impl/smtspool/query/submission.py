@@ -17,8 +17,8 @@ _LATEST = (1 << 64) - 1
 class QueryFile:
     """One file of the spool, decoded whole.
 
-    ``mark`` names this very file: read again, as after a crash between the commit of its queries and its
-    move, it has the same one; another file has another, also one of equal name and content.
+    ``mark`` identifies the file. If the file is read again, after a crash between the commit of its queries
+    and its move, the mark is the same; another file has another mark, even with equal name and content.
     """
 
     name: str
@@ -51,7 +51,7 @@ def spelled(name: str) -> str:
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """``name`` before and from its suffix on, which says how it is read: ``.smt2``, ``.smt2.gz``."""
+    """``name`` up to its suffix, and the suffix, which decides how the file is read, such as ``.smt2.gz``."""
     stem, dot, suffix = name.rpartition(".")
     if not stem:
         return name, ""

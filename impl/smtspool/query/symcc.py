@@ -1,12 +1,12 @@
-"""``symcc-query-ir-v1``: the source's envelope, a graph of at most 38 operators over the bytes of an input.
+"""``symcc-query-ir-v1``: the envelope of F363, a graph of at most 38 operators over the bytes of an input.
 
-The graph is what the source's query id digests and its evaluator checks, so it is what is asked here; the
-three SMT-LIB texts beside it are held to the source's rules and otherwise unused. Input byte ``n`` becomes
-the constant ``byte!n``.
+The graph decides what is asked, since the query id of the envelope's own system is a digest of it and its
+evaluator reads it. The three SMT-LIB texts beside the graph are checked by the rules of F363 and not used.
+Input byte ``n`` becomes the constant ``byte!n``.
 
-A node whose text is short is written where it is used, a long one, be it a constant, becomes a definition.
-That rule looks at nothing but the node itself, so the text stays linear in the graph, and a longer path of
-the same run gets the same levels as far as the shorter one goes.
+A node with a short text is written where it is used; one with a long text, even a constant, becomes a
+definition. That rule depends on the node alone. So the text is linear in the size of the graph, and a longer
+path of a run begins with the levels of a shorter one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UINT32 = (1 << 32) - 1
 _BOOL = 0  # the width that stands for the sort Bool
 
 
-# Operator by operator: its name for bit-vectors, and for Booleans where the source has one name for both.
+# Operator by operator: its name for bit-vectors, and for Booleans where the envelope has one name for both.
 _ARITHMETIC = {
     "add": "bvadd",
     "sub": "bvsub",
@@ -85,12 +85,12 @@ class _Lowered:
 
 
 def parse_ir(document: Mapping[str, Any], limits: Limits) -> Query:
-    """The query of one envelope. Unknown members are ignored, as the source does. ``AdmissionError``."""
+    """The query of one envelope. Unknown members are ignored (F363). Raises ``AdmissionError``."""
     for name in ("smt2", "prefix_smt2", "target_smt2"):
         _check_text(document, name, limits)
     nodes = document.get("nodes")
     if not isinstance(nodes, list | tuple) or not nodes:
-        raise _refused("'nodes' must be a list that is not empty")
+        raise _refused("'nodes' must be a list with at least one node")
     limits.hold("nodes", len(nodes))
     prefix = document.get("prefix_roots", [])
     if not isinstance(prefix, list | tuple):
@@ -161,7 +161,7 @@ class _Graph:
                 self._lowered[at] = self._lower(at, self._nodes[at])
             todo.pop()
         if self._lowered[root].width != _BOOL:
-            raise _refused("it is asserted and is not Boolean", root)
+            raise _refused("a node that is not Boolean is asserted", root)
         self.assembler.assert_text(self._lowered[root].text)
 
     def _lower(self, at: int, node: _Node) -> _Lowered:
@@ -199,7 +199,7 @@ class _Graph:
 
 
 def _operator(at: int, node: _Node, children: Sequence[_Lowered]) -> _Lowered:
-    """One application; what the source leaves open is decided by the sorts of the children."""
+    """One application; where an operator has several meanings, the sorts of the children decide."""
     op = node.op
     texts = " ".join([child.text for child in children])
     widths = [child.width for child in children]
@@ -244,7 +244,7 @@ def _operator(at: int, node: _Node, children: Sequence[_Lowered]) -> _Lowered:
 
 
 def _rotation(op: str, value: str, amount: str, width: int) -> _Lowered:
-    """Rotation by a term, which SMT-LIB lacks: two shifts, of which an amount of 0 makes the second empty."""
+    """Rotation by a term, which SMT-LIB lacks, as two shifts; by an amount of 0 the second one gives zero."""
     there, back = _ROTATION[op]
     size = f"(_ bv{width} {width})" if width > 1 else "#b1"
     by = f"(bvurem {amount} {size})"

@@ -1,8 +1,8 @@
-"""Is this a term, what is its sort, and which names does it use?
+"""Checks a term: that it is one, its sort, and which names it uses.
 
-What is checked is what makes re-emission and renaming sound, and every engine read the same: each atom is a
-theory symbol of the logic, a well-formed literal, or a name that is declared or bound where it stands, and
-each application is one that the operator allows.
+Each atom must be a theory symbol of the logic, a well-formed literal, or a name that is declared or bound
+there, and each application must be one that the operator allows. Only then may a term be printed or renamed,
+and only then do all engines read it alike.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Vocabulary:
         self.set(name, self._undeclared.get(name))
 
     def set(self, name: str, meaning: Meaning | Parenthesis | None) -> None:
-        """From here on ``name`` means this; None: nothing."""
+        """From here on ``name`` has this meaning, or none."""
         if meaning is None:
             self.meaning.pop(name, None)
         else:
@@ -83,7 +83,7 @@ class Vocabulary:
         return self.name(token) if token in self._fixed else token
 
     def unknown(self, token: str) -> AdmissionError:
-        """What is wrong with a token of a term that has no meaning where it stands."""
+        """The error for a token of a term that has no meaning in its place."""
         if token in self._fixed:
             return AdmissionError(Reason.SYNTAX, f"{token[:64]!r} is not a term", at=token)
         return stranger(token, f"{token[:64]!r} is not declared here")
@@ -91,7 +91,7 @@ class Vocabulary:
     def term(self, tokens: Sequence[str], parameters: Mapping[str, str] | None = None) -> Term:
         """Check the one term of ``tokens`` over the names in scope and ``parameters``, of these sorts.
 
-        What not every engine knows is written out. Raises ``AdmissionError``.
+        Operators that not every engine knows are replaced. Raises ``AdmissionError``.
         """
         distinct = self._checked(tokens)
         hidden = {name: self.meaning.get(name) for name in parameters or ()}
@@ -138,8 +138,9 @@ def without_annotations(tokens: Sequence[str], limits: Limits) -> tuple[Sequence
 def _strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
     """Replace every ``(! t ...)`` in balanced ``tokens`` by ``t``, which is one term or refused (syntax).
 
-    A name given to a whole assertion becomes a definition where something else uses the name. Inside a term
-    that would take its sort, which is not known here, so there it is refused (symbol).
+    A name given to a whole assertion becomes a definition if the script uses the name elsewhere. For a name
+    given inside a term, a definition would need its sort, which is not known here; such a name is refused
+    (symbol) if it is used.
     """
     uses = Counter(tokens)
     kept: list[str] = []
@@ -153,7 +154,7 @@ def _strip_annotations(tokens: Sequence[str], limits: Limits) -> list[str]:
             attributes = token == ")" or token[0] == ":"
             if attributes is (len(kept) == begin):  # they come after the term, and no other term does
                 raise AdmissionError(
-                    Reason.SYNTAX, f"an annotation is of one term, not of {token[:64]!r}", at=token
+                    Reason.SYNTAX, f"an annotation has one term, then attributes: {token[:64]!r}", at=token
                 )
             if attributes:
                 open_annotations.pop()

@@ -1,8 +1,8 @@
-"""What SMT-LIB itself gives meaning to: logics, theory symbols, literals, indexed identifiers.
+"""Symbols with a meaning of their own: logics, theory symbols, literals, indexed identifiers.
 
-The table is SMT-LIB 2.7 `QF_BV` with arrays, and the extensions that at least one bundled engine answers.
-Whatever is in it is reserved: a producer may neither declare nor bind it, so that a name means the same
-in every query and a renaming of the others cannot touch it.
+The table is SMT-LIB 2.7 `QF_BV` with arrays, and extensions that at least one bundled engine supports. Its
+names are reserved: a producer may neither declare nor bind them. So they mean the same in every query, and
+renaming the other symbols cannot change them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LOGICS: dict[str, frozenset[str]] = {
     "QF_AUFBV": _PLAIN.union(("Array", "as", "const"), ARRAYS),
 }
 
-# Words of the language, not names. Quoted they are names like others, but no two engines agree on that.
+# Words of the language, not names. Quoted they are names by the standard, but engines differ in that.
 _WORDS = "_ ! as let exists forall lambda match par BINARY DECIMAL HEXADECIMAL NUMERAL STRING"
 _COMMANDS = """
     assert check-sat check-sat-assuming declare-const declare-datatype declare-datatypes declare-fun
@@ -102,7 +102,7 @@ def meanings(logic: str) -> Mapping[str, Meaning]:
 
 
 def stranger(token: str, message: str) -> AdmissionError:
-    """The refusal of a token that means nothing here: a matter of logic if it does in another theory."""
+    """The refusal of a token without a meaning; the reason is ``logic`` if another theory has the symbol."""
     if _ELSEWHERE.fullmatch(token) is None:
         return AdmissionError(Reason.SYMBOL, message, at=token)
     theory = "integers, reals, strings and floating point belong to no supported logic"
@@ -110,9 +110,9 @@ def stranger(token: str, message: str) -> AdmissionError:
 
 
 def fixed_meaning(token: str, limits: Limits) -> Meaning | None:
-    """What a literal, which begins with ``#``, or an indexed identifier, which begins with ``(``, means.
+    """The meaning of a literal, which begins with ``#``, or an indexed identifier, which begins with ``(``.
 
-    None of a sort, which is no part of a term. Raises ``AdmissionError`` (syntax, symbol, too-large).
+    None for a sort, which is no part of a term. Raises ``AdmissionError`` (syntax, symbol, too-large).
     """
     return (_read_known if len(token) <= _SHORT else _read)(token, limits.width)
 
@@ -146,12 +146,12 @@ def _read(token: str, widest: int) -> Meaning | None:
     return None if name == "BitVec" else indexed(token, name, numbers)
 
 
-# The same few sorts, masks and extracts come back in every query of a run.
+# All queries of a run use the same few sorts, masks and extracts.
 _read_known = lru_cache(maxsize=1 << 14)(_read)
 
 
 def hold_width(token: str, bits: int, widest: int) -> None:
-    """Refuse (too-large) what stands at ``token`` if it has too many bits."""
+    """Refuse (too-large) a bit-vector at ``token`` with too many bits."""
     if bits > widest:
         raise AdmissionError(Reason.TOO_LARGE, f"width: {bits} is over the limit of {widest}", at=token)
 

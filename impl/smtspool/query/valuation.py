@@ -1,4 +1,4 @@
-"""What the terms of a ``get-value`` come to under a model: a question of its own, for any engine."""
+"""The values of the terms of a ``get-value`` under a model, as a query of its own for any engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Valuation", "value_query"]
 
 
 class Valuation(NamedTuple):
-    """In the one model of ``query`` constants have the values of terms; ``names`` says which has whose."""
+    """``query`` has one model, in which each term equals the constant that ``names`` gives for it."""
 
     query: Query
     names: Mapping[str, str]  # term -> constant

@@ -1,6 +1,6 @@
 """The values the rest of the system passes around: a query, its levels, its form.
 
-Those a query has by the dozen are named tuples, which are made four times as fast as frozen dataclasses.
+Values that a query has many of are named tuples, which are made four times as fast as frozen dataclasses.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Witness:
 class Level(NamedTuple):
     """One assertion as an engine's stack sees it.
 
-    ``key`` digests the key of the level below, ``declarations`` and ``assertion``: two queries that share
-    a key share the whole stack up to it, whatever else either of them declares.
+    ``key`` is a digest of the key of the level below, ``declarations`` and ``assertion``: two queries with
+    the same key have the same stack up to this level, whatever else either of them declares.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Is there an assignment that satisfies every prefix assertion and the target?
+    """The question whether an assignment satisfies every prefix assertion and the target.
 
     ``id`` is the SHA-256 of logic, declarations, ordered prefix and target, and nothing else: white space,
     comments, witness, metadata, timeout and priority are outside it. Equality compares everything but the

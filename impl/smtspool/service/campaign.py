@@ -1,4 +1,4 @@
-"""A campaign folder: where queries come in, where the truth is kept, where answers go out.
+"""A campaign folder: settings, the spool for queries, the store, and the folder for answers.
 
 ::
 
@@ -8,8 +8,8 @@
     DIR/out/results/    one JSON file per answered query
     DIR/out/inputs/     one file per new test input, for ``afl-fuzz -F``
 
-DIR, and a ``store`` that is set, may be reached through symbolic links: what somebody typed is resolved once,
-when the campaign is opened. Nothing inside is ever reached through one.
+The paths of DIR and of the setting ``store`` may contain symbolic links, which are resolved once, when the
+campaign is opened. Links inside these folders are never followed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,19 @@ __all__ = ["Campaign"]
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The folders of one campaign; a value, nothing is open."""
+    """The folders of one campaign. It is a value and holds nothing open.
+
+    >>> import smtspool, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> campaign = smtspool.Campaign.create(folder.name)
+    >>> campaign.submit([("a.smt2", "(declare-const in_0 (_ BitVec 8))(assert (= in_0 #x2a))(check-sat)")])
+    ['a.smt2']
+    >>> with smtspool.Service(campaign, once=True) as service:
+    ...     done = service.join()
+    >>> [result.answer.model for result in campaign.results()]
+    [{'in_0': '#x2a'}]
+    >>> folder.cleanup()
+    """
 
     root: Path
     store: Path
@@ -95,25 +107,25 @@ class Campaign:
         return cls._at(_resolved(root))._is_there()
 
     def _is_there(self) -> bool:
-        """A ``store`` that is set may be missing: each host makes its own when it serves."""
+        """Without looking for a folder of the setting ``store``: each host makes its own when it serves."""
         ours = self.store.is_dir() or self.store != self.root / "store"
         return ours and self.spool.is_dir()
 
     def submit(self, files: Iterable[tuple[str, bytes | str]]) -> list[str]:
         """Put files, each a name ending in ``.smt2`` or ``.json`` and its content, into the spool, durably.
 
-        Text is written as UTF-8. Returns the names they got there: a taken one gets a fresh suffix. What is
-        no query is refused later, by the service. Raises MisuseError for a name that no service would look
-        at, and TypeError for what is no pair.
+        Text is written as UTF-8. Returns the names of the files in the spool; a name that is taken gets a
+        fresh suffix. The content is not checked here; a service rejects bad files. Raises MisuseError for a
+        name that services ignore, and TypeError for anything but pairs.
         """
         pairs = map(_file, [files] if isinstance(files, str | bytes) else files)
         with Spool.open(self.spool) as spool:
             return spool.submit_many(pairs)
 
     def results(self, after: int = 0) -> Iterator[Result]:
-        """The committed answers in the order of completion, behind the one with this ``number``.
+        """The committed answers in the order of completion, from the one behind number ``after`` on.
 
-        Reads the store and needs no service; it ends with the last answer there is. For one thread.
+        It reads the store, needs no running service, and ends with the latest answer. For one thread only.
         """
         with Store.view(self.store) as store:
             yield from store.results(after)
@@ -133,5 +145,5 @@ def _file(pair: object) -> tuple[str, bytes]:
 
 
 def _resolved(path: str | os.PathLike[str]) -> Path:
-    """Absolute and without links; one that leads round in a circle stays, and cannot be opened."""
+    """Absolute and without links. A circle of links stays as it is, and opening it fails."""
     return Path(os.path.realpath(path))

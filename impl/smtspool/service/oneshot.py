@@ -1,4 +1,4 @@
-"""Solving scripts outside a campaign: the same store, the same workers, a folder that vanishes afterwards."""
+"""Solving scripts outside a campaign, by the workers of a service on a store in a temporary folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ __all__ = ["Solved", "check", "solve_scripts"]
 # Long enough that no lease expires while its worker thread is alive.
 LEASE_SECONDS = 24 * 3600.0
 POLL_SECONDS = 0.2
-# A query with less time than this would lose a part of it that matters to the start of an engine.
+# With less time than this, a query should not spend it on the start of an engine.
 PATIENT_MS = 5_000
 
-# A name and its content, or why it could not be read.
+# A name, and its content or the reason why it could not be read.
 Script = tuple[str, bytes | AdmissionError]
 
 
@@ -51,7 +51,13 @@ def check(
 
     ``text`` is the script, not the name of a file; ``timeout_ms`` is for each query; ``engines`` are names
     and ``NAME=COMMAND``, as in the settings. Raises AdmissionError if the script is refused (reason and place
-    in the message), ConfigError for engines and limits that are none, InfrastructureError if no engine works.
+    in the message), ConfigError for an unknown engine or a bad limit, InfrastructureError if no engine works.
+
+    >>> import smtspool
+    >>> script = "(declare-const x (_ BitVec 8))(assert (= x #x2a))(check-sat)(assert (= x #x00))(check-sat)"
+    >>> [first, second] = smtspool.check(script)
+    >>> print(first.status, first.model, second.status)
+    sat {'x': '#x2a'} unsat
     """
     if isinstance(text, str):
         text = text.encode(errors="surrogatepass")  # refused as any other text that is not UTF-8
@@ -168,8 +174,7 @@ def _solving(
 
 
 def _await(store: Store, desk: Desk, health: Health, query_id: str, failures: int) -> Answer:
-    """The answer. Raises InfrastructureError once the machine has failed a worker so often in a row: somebody
-    waits for us."""
+    """Wait for the answer. Raises InfrastructureError if a worker fails ``failures`` times in a row."""
     while True:
         with desk.answered:
             result = store.result(query_id)
@@ -180,6 +185,6 @@ def _await(store: Store, desk: Desk, health: Health, query_id: str, failures: in
             for ailment in health.ailing().values():
                 if ailment.failures >= failures:
                     raise InfrastructureError(ailment.message)
-            # A commit between the look and the wait would be missed without the lock around both; the
-            # timeout is for a worker that ended without one.
+            # The lock spans look and wait, so no commit in between is missed. The timeout is for a worker
+            # that ended without a commit.
             desk.answered.wait(POLL_SECONDS)
