@@ -21,6 +21,10 @@ from smtspool.query import Status
 ROOT = Path(__file__).parent.parent
 CODE = ROOT / "impl" / "smtspool"
 FILES = sorted(CODE.rglob("*.py"))
+OTHERS = sorted(
+    path for folder in ("conformance", "benchmarks", "tests") for path in (ROOT / folder).rglob("*.py")
+)
+MAP = ROOT / "CONTRIBUTING.md"
 LONGEST_FILE = 400
 CITING = ("impl", "models", "conformance", "docs")
 TEXTS = {".cfg", ".md", ".py", ".tla", ".toml", ".tsv"}
@@ -48,6 +52,8 @@ MAY_IMPORT |= {
     "cli": {"cluster", "errors", "printing", "query", "service", "spool", "store"},
     "__main__": {"cli"},
 }
+# Whose inner modules the tests of a folder may import besides those of the folder with the same name.
+ALSO_ABOUT = {"e2e": "service"}
 
 
 def part_of(path: Path) -> str:
@@ -88,12 +94,25 @@ def test_a_folder_imports_only_what_it_may(path: Path) -> None:
         assert target in MAY_IMPORT[part] | {part, "__version__", "lazily"}, f"{part} imports {target}"
 
 
+def mapped(page: str) -> str:
+    """The map of the house with its last column as ``MAY_IMPORT`` has it."""
+    above: set[str] = set()
+
+    def row(found: re.Match[str]) -> str:
+        may = MAY_IMPORT[found["part"]]
+        told = "all of the above" if may and may == above else ", ".join(sorted(may)) or "nothing"
+        above.add(found["part"])
+        return f"{found['before']} {told} |"
+
+    rows = r"^(?P<before>\| `impl/smtspool/(?P<part>\w+)[^|]*\|[^|]*\|)[^|]*\|$"
+    return re.sub(rows, row, page, flags=re.MULTILINE)
+
+
 def test_the_map_of_the_house_says_what_each_folder_may_import() -> None:
-    page = (ROOT / "CONTRIBUTING.md").read_text()
-    rows = re.findall(r"^\| `impl/smtspool/(\w+)[^|]*\|[^|]*\| ([^|]*) \|$", page, re.MULTILINE)
-    told = {part: set() if may == "nothing" else set(may.split(", ")) for part, may in rows}
-    assert told.pop("service") == {"all of the above"}
-    assert told == {part: may for part, may in MAY_IMPORT.items() if part not in ("service", "__main__")}
+    page = MAP.read_text()
+    rows = re.findall(r"^\| `impl/smtspool/(\w+)", page, re.MULTILINE)
+    assert rows == [part for part in MAY_IMPORT if part != "__main__"]
+    assert mapped(page) == page, "write it with `.venv/bin/python -m tests.test_house`"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
@@ -101,6 +120,37 @@ def test_nobody_imports_a_neighbours_inner_module(path: Path) -> None:
     for target, *inner in imports(path):
         if target != part_of(path):
             assert not inner, f"{'.'.join((target, *inner))} is an inner module"
+
+
+def inner_imports(path: Path) -> Iterator[tuple[str, ...]]:
+    """What a file outside ``impl`` imports from below the folders: ("store", "queue")."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name.split(".") for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            origin = node.module.split(".")
+            modules = [
+                [*origin, alias.name] if is_module(origin, alias.name) else origin for alias in node.names
+            ]
+        else:
+            continue
+        for top, *inner in modules:
+            if top == "smtspool" and len(inner) > 1:
+                yield tuple(inner)
+
+
+def is_module(origin: list[str], name: str) -> bool:
+    """Whether ``name`` is a module in the folder ``origin``, and not one of its exports."""
+    folder = CODE.parent.joinpath(*origin)
+    return (folder / f"{name}.py").exists() and name not in import_module(".".join(origin)).__all__
+
+
+def test_only_the_tests_of_a_folder_import_its_inner_modules() -> None:
+    for path in OTHERS:
+        top, about = path.relative_to(ROOT).parts[:2]
+        subjects = {about, ALSO_ABOUT.get(about)} if top == "tests" else set()
+        for part, *inner in inner_imports(path):
+            assert part in subjects, f"{path}: {'.'.join((part, *inner))} is an inner module"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CODE)))
@@ -213,3 +263,7 @@ def _normal(name: str) -> str:
 def test_names_of_test_modules_are_unique() -> None:
     names = [path.name for folder in ("tests", "conformance") for path in (ROOT / folder).rglob("test_*.py")]
     assert len(set(names)) == len(names)
+
+
+if __name__ == "__main__":
+    MAP.write_text(mapped(MAP.read_text()))

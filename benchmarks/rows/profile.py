@@ -12,8 +12,7 @@ from smtspool.files import Directory
 from smtspool.profile import Coordinator
 from smtspool.query import Query, parse_envelope
 from smtspool.sample import PROGRAMS, campaign, runs, telemetry
-from smtspool.service.probing import Prober
-from smtspool.service.telemetry import Telemetry
+from smtspool.service import Prober, Telemetry
 from smtspool.solve import Cancellation, Portfolio
 
 from ..measure import Bench, Row, Sample, at_most

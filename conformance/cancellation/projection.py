@@ -15,8 +15,7 @@ from conformance.engine.replay import gate_of
 from conformance.engine.stage import Moving, Stage, innermost
 from conformance.engine.values import Function, Value, function
 from smtspool.query import Status
-from smtspool.solve import Cancellation, PersistentSolver
-from smtspool.solve.request import FailureKind
+from smtspool.solve import Cancellation, FailureKind, PersistentSolver
 
 __all__ = ["CLOSER", "MODULE", "Projection"]
 

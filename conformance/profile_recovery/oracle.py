@@ -18,10 +18,7 @@ from conformance.engine.gates import Gate, Idle, Nursery
 from conformance.engine.replay import Divergence
 from smtspool.profile import Generation, Policy, Record, build_candidate, parse_runtime
 from smtspool.query import Query, parse_envelope
-from smtspool.service import Settings
-from smtspool.service.probing import Prober
-from smtspool.service.telemetry import Telemetry
-from smtspool.service.worker import Worker
+from smtspool.service import Prober, Settings, Telemetry, Worker
 from smtspool.solve import Cancellation, ForkServer, Portfolio, parse_engine
 
 __all__ = ["ANSWERS", "DOMAINS", "check_answers", "check_domains", "expected_domains", "judge"]

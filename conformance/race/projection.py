@@ -19,8 +19,7 @@ from conformance.engine.stage import Moving, Stage, frames
 from conformance.engine.values import Function, Value, function
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Attempt, Failure, Status
-from smtspool.solve import Cancellation, PersistentSolver, Portfolio
-from smtspool.solve.request import FailureKind
+from smtspool.solve import Cancellation, FailureKind, PersistentSolver, Portfolio
 
 __all__ = ["CHECK", "MODULE", "Projection"]
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smtspool.store import Store
-from smtspool.store.database import INDEX_NAME
+from smtspool.store import INDEX_NAME, Store
 from tests.cluster.launch import Rank, run, start
 from tests.e2e.campaign import Place, identities, sampled
 from tests.service.support import PATIENCE_S, until

@@ -12,8 +12,7 @@ import pytest
 from smtspool.cluster import Communicator, LockFiles
 from smtspool.errors import MisuseError
 from smtspool.service import Campaign, MasteredService, Service, Settings
-from smtspool.store import Store
-from smtspool.store.database import INDEX_NAME
+from smtspool.store import INDEX_NAME, Store
 from tests.cluster.bus import Aborted, Bus, together
 from tests.service.support import PATIENCE_S, answers, equation, query, submit, until
 

@@ -1,4 +1,4 @@
-"""The service and everything a command needs: campaigns, settings, solving, status."""
+"""The service, its parts that are driven alone, and what a command needs: campaigns, settings, status."""
 
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .metrics import exposed
     from .oneshot import Solved, check, solve_scripts
     from .plate import services
+    from .probing import Prober
     from .profiles import Domain, ProfileReport, profile_report, verify_profile
     from .pruning import Pruned, What, prune
     from .salvage import Rescue, rescue
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
     from .status import Snapshot, look, snapshot
+    from .telemetry import Telemetry
     from .trace import traced
     from .unadmitted import Unadmitted, find_unadmitted
+    from .worker import Worker
 
 __all__ = [
     "BUNDLED",
@@ -34,6 +37,7 @@ __all__ = [
     "Domain",
     "Export",
     "MasteredService",
+    "Prober",
     "ProfileReport",
     "Pruned",
     "Rescue",
@@ -42,8 +46,10 @@ __all__ = [
     "Snapshot",
     "Solved",
     "Source",
+    "Telemetry",
     "Unadmitted",
     "What",
+    "Worker",
     "back_up",
     "check",
     "collected_signals",
@@ -87,6 +93,7 @@ __getattr__, __dir__ = exports(
         "metrics": ("exposed",),
         "oneshot": ("Solved", "check", "solve_scripts"),
         "plate": ("services",),
+        "probing": ("Prober",),
         "profiles": ("Domain", "ProfileReport", "profile_report", "verify_profile"),
         "pruning": ("Pruned", "What", "prune"),
         "salvage": ("Rescue", "rescue"),
@@ -94,7 +101,9 @@ __getattr__, __dir__ = exports(
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
         "screen": ("status_screen",),
         "status": ("Snapshot", "look", "snapshot"),
+        "telemetry": ("Telemetry",),
         "trace": ("traced",),
         "unadmitted": ("Unadmitted", "find_unadmitted"),
+        "worker": ("Worker",),
     },
 )

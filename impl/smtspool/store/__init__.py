@@ -6,7 +6,7 @@ from smtspool.lazily import exports
 
 if TYPE_CHECKING:
     from .backup import back_up_store
-    from .database import BUSY_TIMEOUT_SECONDS
+    from .database import BUSY_TIMEOUT_SECONDS, INDEX_NAME
     from .fsck import Fault, Finding
     from .journal import LONG_JOURNAL_BYTES
     from .listing import Found, Wanted
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUSY_TIMEOUT_SECONDS",
+    "INDEX_NAME",
     "LONG_JOURNAL_BYTES",
     "Backoff",
     "Counts",
@@ -52,7 +53,7 @@ __getattr__, __dir__ = exports(
     __name__,
     {
         "backup": ("back_up_store",),
-        "database": ("BUSY_TIMEOUT_SECONDS",),
+        "database": ("BUSY_TIMEOUT_SECONDS", "INDEX_NAME"),
         "fsck": ("Fault", "Finding"),
         "journal": ("LONG_JOURNAL_BYTES",),
         "listing": ("Found", "Wanted"),
