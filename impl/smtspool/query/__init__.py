@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .answer import Answer, Attempt, Failure, Status
     from .codec import Remarks, decode, decode_form, decode_remarks, encode
     from .envelope import known_suffix, parse_envelope, parse_file, suffix_for, to_envelope
+    from .evaluator import evaluate
     from .extension import canonical_term, extended
     from .inputs import ImpliedInput, implied_input
     from .limits import Limits
@@ -47,6 +48,7 @@ __all__ = [
     "default_value",
     "definitions",
     "encode",
+    "evaluate",
     "extended",
     "file_mark",
     "file_patterns",
@@ -72,6 +74,7 @@ __getattr__, __dir__ = exports(
         "answer": ("Answer", "Attempt", "Failure", "Status"),
         "codec": ("Remarks", "decode", "decode_form", "decode_remarks", "encode"),
         "envelope": ("known_suffix", "parse_envelope", "parse_file", "suffix_for", "to_envelope"),
+        "evaluator": ("evaluate",),
         "extension": ("canonical_term", "extended"),
         "inputs": ("ImpliedInput", "implied_input"),
         "limits": ("Limits",),
