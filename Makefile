@@ -1,5 +1,6 @@
 # make run     a sample campaign, end to end
 # make test    everything that must hold
+# make whole   all of what the tests take a sample of
 # make quick   lint, types and the fast tests, for every edit
 # make models       TLC on every model, against the pinned results
 # make models-long  every safety run with one bound raised, for long nights
@@ -11,7 +12,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test quick bench lint clean models models-long conformance races mutants
+.PHONY: run test whole quick bench lint clean models models-long conformance races mutants
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -45,6 +46,9 @@ conformance: $(VENV)/stamp
 
 mutants: $(VENV)/stamp
 	$(BIN)/python -m conformance mutants
+
+whole: $(VENV)/stamp
+	SMTSPOOL_WHOLE=1 $(BIN)/python -W error -m pytest -n 2 -m sampled --durations=0
 
 quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
