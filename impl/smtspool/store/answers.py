@@ -1,7 +1,8 @@
 """Which answers may be committed, and their rows.
 
-`sat` needs a complete model that another engine confirmed; `unsat` says who found it and who agreed;
-`unknown` and `error` carry a reason; a disagreement between engines is `unknown`, never hidden.
+`sat` needs a complete model that another engine confirmed; `unsat` names the engine that found it and one
+that agreed, if there is one; `unknown` and `error` carry a reason; if engines disagree, the answer is
+`unknown`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _DROPPED_TOGETHER = 256
 
 
 def check_answer(query: Query, answer: Answer) -> None:
-    """Raise MisuseError for an answer the store must not keep; the lease stays as it is."""
+    """Raise MisuseError for an answer that the store must not keep; the lease stays as it is."""
     if answer.disagreement and answer.status is not Status.UNKNOWN:
         raise MisuseError(f"engines disagreed, so the answer is unknown and not {answer.status}")
     if answer.status.definite and not answer.engine:
@@ -82,9 +83,10 @@ def _count(db: Database, answer: Answer) -> None:
 
 
 def drop_attempts(db: Database, before: float, *, dry_run: bool = False) -> tuple[int, int]:
-    """Forget how sat and unsat answers of before that time were found; how many answers and bytes that is.
+    """Remove the attempts of sat and unsat answers that are older than ``before``.
 
-    What is answered, and by which engines, stays. In short transactions; with ``dry_run`` nothing changes.
+    The answers stay. Returns how many answers and bytes are affected. Uses short transactions; with
+    ``dry_run`` nothing changes.
     """
     answers = freed = after = 0
     while True:
@@ -100,7 +102,7 @@ def drop_attempts(db: Database, before: float, *, dry_run: bool = False) -> tupl
         after = rows[-1][0]
         changed = []
         for number, digest, body in rows:
-            with suppress(Damaged):  # for fsck to report
+            with suppress(Damaged):  # fsck reports it
                 answer = read_answer(body, digest)
                 if answer.attempts:
                     shorter = answer_body(replace(answer, attempts=()))

@@ -28,6 +28,6 @@ def back_up_store(directory: Path, target: Path) -> None:
             with closing(connection), closing(sqlite3.connect(target / INDEX_NAME)) as copy:
                 connection.backup(copy)
             if state is None or state == unused(path):
-                break  # else a service came while it was read without locks
+                break  # else a service began to write while the copy was read without locks
     with closing(Database(target, clock=time)) as db:
         bury_all(db)

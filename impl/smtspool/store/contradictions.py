@@ -1,4 +1,4 @@
-"""What rows of different tables may not say of each other, as statements that find it."""
+"""Contradictions between rows of different tables, as statements that find them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Fault(StrEnum):
     """What kind of thing is wrong."""
 
     DATABASE = "database"  # SQLite's own check, or the file cannot be read
-    REFERENCE = "reference"  # a row speaks of one that is not there
+    REFERENCE = "reference"  # a row refers to one that does not exist
     TEXT = "text"  # a query's text is missing, damaged, or not what its row says
     WITNESS = "witness"  # a witness is damaged
     SUBMISSION = "submission"  # a submission is damaged, or there are more or fewer than are counted
@@ -21,8 +21,8 @@ class Fault(StrEnum):
     FORM = "form"  # a form whose state contradicts its queries
     LEASE = "lease"  # a lease of an owner that is not registered
     OWNER = "owner"  # an owner without its lock file
-    TREE = "tree"  # a digest that cannot be found, or is there twice
-    COUNTER = "counter"  # a counter that does not count
+    TREE = "tree"  # a digest that cannot be found, or is found twice
+    COUNTER = "counter"  # a counter that differs from what it counts
 
 
 # Statements that select the subjects of a contradiction between rows.

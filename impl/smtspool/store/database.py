@@ -1,4 +1,4 @@
-"""The connection: opening, versions, transactions, and what SQLite's complaints mean.
+"""The connection to the database: opening, versions, transactions, and the meaning of SQLite's errors.
 
 One :class:`Database` belongs to one thread of one process. Writes are short IMMEDIATE transactions; the
 clock is read after the write lock is held, so that waiting for the lock cannot make a deadline stale.
@@ -40,7 +40,7 @@ APPLICATION_ID = 0x736D7471  # "smtq": says that the file is ours
 OLDEST_SQLITE = (3, 37, 0)  # STRICT tables
 BUSY_TIMEOUT_SECONDS = 30.0
 CACHE_KIB = 64 * 1024
-# Checkpointing rarely lets several writes of one page become one.
+# With rare checkpoints, several commits that change one page cost one write of it.
 CHECKPOINT_PAGES = 8 * 1024
 JOURNAL_BYTES = 64 * 1024 * 1024
 
@@ -54,14 +54,16 @@ def migrations() -> tuple[str, ...]:
     return tuple(Path(__file__).with_name(name).read_text("utf-8") for name in MIGRATIONS)
 
 
-# The open databases of this process. A forked child inherits SQLite's idea of the locks they hold, and
-# would believe it even for a connection of its own.
+# The open databases of this process. A forked child inherits SQLite's record of the locks that they hold, so
+# even a new connection in the child would wrongly count on these locks.
 _open: set[Database] = set()
 
 
 def _never_close() -> None:
-    """In a forked child. To close an inherited connection, even as the interpreter ends, would roll back the
-    transaction that the parent has open, in the memory that both share: so none is ever freed."""
+    """Runs in a forked child: keep inherited connections from being freed, even when the interpreter ends.
+
+    Closing one would roll back the open transaction of the parent, in memory that both processes share.
+    """
     import ctypes
 
     for database in tuple(_open):
@@ -89,7 +91,7 @@ class Database:
     ) -> None:
         """Open the index in ``directory``, creating or migrating it as needed.
 
-        Without ``writes`` no right to write is needed, no trace is left, and an older version is refused.
+        Without ``writes`` no right to write is needed, nothing changes, and an older version is refused.
         Raises ConfigError for a file of a newer version or of another program, and InfrastructureError when
         the machine refuses.
         """
@@ -98,7 +100,7 @@ class Database:
         if any(other.process != os.getpid() for other in tuple(_open)):
             raise MisuseError("a child forked while a store was open cannot open one: use a new program")
         self.directory = directory
-        self.confirm_unsat = confirm_unsat  # a rule of whoever opened it; other users may have another
+        self.confirm_unsat = confirm_unsat  # of this connection only
         self.suspect_waits = False  # see queue._apart
         self.path = directory / INDEX_NAME
         self._clock = clock
@@ -169,7 +171,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the store. End it soon: meanwhile the journal cannot be written back."""
+        """One consistent view of the store. Keep it short, since the journal grows until it ends."""
         self._check_caller()
         with described(self.path, writes=self._writes):
             if not self._writes:
@@ -183,7 +185,7 @@ class Database:
                 self._check_unused()
 
     def _follow(self) -> None:
-        """Read the file that is there, with its journal if a process has begun to use it."""
+        """Open the file again if a process has begun to use it since, so that its journal is read too."""
         if self._unused is None:
             self._check_file()
         elif self._unused != unused(self.path):
@@ -191,7 +193,7 @@ class Database:
             self._connect()
 
     def _check_unused(self) -> None:
-        """What was read without locks was one view only if no process wrote meanwhile."""
+        """Raise InfrastructureError if a process wrote during a read without locks, which saw no one state."""
         if self._unused is None:
             return
         status = self.path.stat()
@@ -199,7 +201,7 @@ class Database:
             raise InfrastructureError(f"{self.path}: a service came and went while it was read: try again")
 
     def _roll_back(self) -> None:
-        # A full disk or a broken page has often rolled back already, and the first error is the one to tell.
+        # After a full disk or a broken page SQLite has often rolled back already; the first error is raised.
         with suppress(sqlite3.Error):
             if self.connection.in_transaction and os.getpid() == self.process:
                 self.connection.execute("ROLLBACK")
@@ -227,7 +229,7 @@ class Database:
             raise MisuseError("a store belongs to the thread that opened it: open one per thread")
 
     def _check_file(self) -> None:
-        """SQLite goes on writing to a file that is no longer there, and all of it would be lost."""
+        """Raise InfrastructureError if the file was moved or removed: SQLite would go on writing to it."""
         try:
             if os.path.samestat(self.path.stat(), self._file):
                 return
@@ -237,7 +239,7 @@ class Database:
         raise InfrastructureError(f"{self.path}: the store was moved away while it was in use: {message}")
 
     def close(self) -> None:
-        """Close the connection; idempotent, and nothing but a mark in a forked child."""
+        """Close the connection; idempotent. In a forked child it is only marked as closed."""
         if self._closed:
             return
         self._closed = True
@@ -248,7 +250,7 @@ class Database:
 
 
 def no_store(directory: Path) -> MisuseError:
-    """The error for a folder without a database: one that never had it, or one that lost it."""
+    """The error for a folder without a database, which never had one or lost it."""
     return MisuseError(
         f"{directory} holds no store: if it had one, `smtspool salvage` makes a new campaign of the accepted "
         "files; else create one with `smtspool init`"
@@ -268,7 +270,7 @@ def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) 
     connection.create_function("short_digest", -1, short_digest, deterministic=True)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Again under the lock: another process may have been faster.
+        # Read again under the lock, since another process may have migrated it meanwhile.
         version = _version(connection, path, len(scripts))
         if version:
             _check_left(connection, path)
@@ -285,9 +287,9 @@ def migrate(connection: sqlite3.Connection, path: Path, scripts: Sequence[str]) 
 
 
 def _check_left(connection: sqlite3.Connection, path: Path) -> None:
-    """A service that is registered in an older database is of an older version and writes as that does.
+    """Raise InfrastructureError while a service lives that is registered in an older database.
 
-    Raises InfrastructureError while one of them lives: a service that starts waits for its end.
+    It is of an older version and writes as that does. A service that starts waits for its end.
     """
     living = {one.token for one in present(path.parent) if one.alive is not False}
     for pid, host, token in connection.execute("SELECT pid, host, token FROM owners"):
@@ -299,7 +301,7 @@ def _check_left(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def short_digest(*values: object) -> bytes:
-    """16 bytes of SHA-256 over the values of a row: against rot, not against forgery."""
+    """16 bytes of SHA-256 over the values of a row, which show damage but are no proof against forgery."""
     return sha256(ascii(values).encode()).digest()[:16]
 
 
@@ -359,7 +361,7 @@ def described(path: Path, *, writes: bool = True) -> Iterator[None]:
     """
     try:
         yield
-    except UnicodeDecodeError as error:  # SQLite quotes what it complains about, damaged as it is
+    except UnicodeDecodeError as error:  # the message of SQLite quotes damaged text
         raise LastingError(f"{path}: {_MEANINGS[sqlite3.SQLITE_CORRUPT]} ({error})") from error
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -14,7 +14,7 @@ import sqlite3
 
 __all__ = ["DIGEST_COLUMNS", "Digests"]
 
-# At a million rows a tree has some six thousand pages: five rows share the writing of one.
+# At a million rows a tree has some six thousand pages, so a tail of this length writes a page per five rows.
 TAIL_ROWS = 32 * 1024
 
 # The tables that are searched by a digest, and the column that holds it.
@@ -22,7 +22,7 @@ DIGEST_COLUMNS = {"queries": "id", "forms": "digest", "prefixes": "digest"}
 
 
 class Digests:
-    """The digests of one table as one connection sees them. Nothing here survives but what SQLite keeps."""
+    """The digests of one table as one connection sees them; a cache of what is in the database."""
 
     def __init__(self, connection: sqlite3.Connection, table: str) -> None:
         column = DIGEST_COLUMNS[table]
@@ -42,7 +42,7 @@ class Digests:
         )
 
     def refresh(self) -> None:
-        """Learn what was committed since the last time. First thing in a transaction that searches."""
+        """Read what was committed since the last call. To be called first in a transaction that searches."""
         (merged,) = self._connection.execute(
             "SELECT merged FROM trees WHERE name = ?", (self._table,)
         ).fetchone()

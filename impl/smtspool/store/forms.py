@@ -3,20 +3,22 @@
 A form is *open* until one of its queries has a proven answer. While it is open, at most one of its
 queries, the *leader*, is pending or leased; the others wait. Then
 
-* the leader is `unsat`: the form is *answered*, and whoever waits is done with the same answer, or solved
-  by itself if one engine alone gave it and the store was opened with `confirm_unsat`;
-* the leader is `sat`: the form is answered, and whoever waits may be claimed, with the model on offer;
-* the leader has no answer to reuse: the next one leads;
-* engines disagree, or an offered model fails: the form is *quarantined*, each query is solved by itself.
+* if the leader is `unsat`, the form is *answered*, and the waiting queries are done with the same answer; but
+if one engine alone gave it and the store was opened with `confirm_unsat`, each is solved by itself;
+* if the leader is `sat`, the form is answered, and the waiting queries may be claimed with its model as an
+offer;
+* if the answer of the leader cannot be reused, the next query leads;
+* if engines disagree, or an offered model fails, the form is *quarantined*, and each query is solved by
+itself.
 
 All of it happens in the transaction that commits the leader's answer. A form with very many waiting
-queries is marked *draining* and every later claim lets some more of them go, so that no transaction is
-long and a crash strands nobody.
+queries is marked *draining*, and every later claim releases some more of them. So no transaction is
+long, and after a crash the next claim goes on.
 
-There is no second level (a superset of a proven unsatisfiable set, a recent model of the same prefix),
-because it did not pay when measured: of 303 corpus queries none contained a known unsatisfiable set (of
-4,206 SAGE queries one did), and a recent model of the same prefix satisfied 5, all of them incremental
-scripts, which an engine's own assertion stack serves already. The form answered 17.
+Only whole forms are reused. Two further kinds of reuse were measured on 303 corpus queries and not built.
+None of them contained a known unsatisfiable set of assertions (of 4,206 SAGE queries one did). A recent model
+of the same prefix satisfied 5, all in incremental scripts, where the engine's assertion stack helps already.
+The form answered 17.
 """
 
 from __future__ import annotations
@@ -44,10 +46,11 @@ __all__ = [
     "settle",
 ]
 
-# Waiting queries let go in one transaction: some ten milliseconds.
+# Waiting queries released in one transaction, which takes some ten milliseconds.
 DRAIN_CHUNK = 1000
 
-# Who waits for a leader lends it its priority, or an urgent query would wait behind a patient one.
+# A leader gets the priority of a query that waits for it; else an urgent query would wait for a leader of low
+# priority.
 HURRY_LEADER = (
     "UPDATE queries AS leader SET priority = waiting.priority FROM queries AS waiting, forms "
     "WHERE waiting.number = ? AND waiting.state = 'waiting' AND forms.number = waiting.form "
@@ -84,7 +87,7 @@ def form_row(db: Database, number: int) -> FormRow:
 
 
 def place(db: Database, now: float, form: int, number: int) -> None:
-    """Put a query that is open again where its form wants it: leading, waiting, pending or done."""
+    """Give a query that is open again the state that follows from its form."""
     row = form_row(db, form)
     if row.state is FormState.OPEN and row.leader is not None:
         _move(db, number, "waiting")
@@ -98,10 +101,10 @@ def place(db: Database, now: float, form: int, number: int) -> None:
 
 
 def reopen(db: Database, now: float, number: int, limit_ms: float = math.inf) -> bool:
-    """Put a query that ended undecided back as if it were new; False if it did not, or not for lack of time.
+    """Open a query again that ended undecided; False if it may not be opened.
 
-    An ``unknown`` that a limit is to blame for re-opens for every larger ``limit_ms``. Without one every
-    ``unknown`` and ``error`` re-opens.
+    Without ``limit_ms`` every ``unknown`` and ``error`` may be opened. With it, only an ``unknown`` that came
+    from a smaller time limit.
     """
     ended = db.connection.execute(
         "DELETE FROM results WHERE query = ?1 AND status IN ('unknown', 'error') "
@@ -120,7 +123,7 @@ def reopen(db: Database, now: float, number: int, limit_ms: float = math.inf) ->
 
 
 def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> None:
-    """Draw the consequences of a query's answer for the queries of its form."""
+    """Update the form of an answered query, and release the queries that wait for it."""
     row = form_row(db, form)
     if row.state is FormState.OPEN:
         if answer.disagreement:
@@ -137,12 +140,14 @@ def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> 
         if answer.disagreement or (answer.status.definite and answer.status is not row.status):
             quarantine(db, now, form)
         elif row.status is Status.UNSAT and reusable(answer) and answer.verified_by is not None:
-            # Solved although the form is answered: that was no proof for whoever asks two engines. This is.
+            # The form was answered unsat by one engine; with `confirm_unsat` its queries are solved
+            # nevertheless. This answer was confirmed by a second engine, so from here on it is the one to
+            # reuse.
             db.connection.execute("UPDATE forms SET source = ? WHERE number = ?", (number, form))
 
 
 def quarantine(db: Database, now: float, form: int) -> None:
-    """Never reuse an answer of this form again; whoever waits is solved by itself."""
+    """Never reuse an answer of this form again; each waiting query is solved by itself."""
     changed = db.connection.execute(
         "UPDATE forms SET state = 'quarantined', leader = NULL WHERE number = ? AND state <> 'quarantined'",
         (form,),
@@ -153,7 +158,7 @@ def quarantine(db: Database, now: float, form: int) -> None:
 
 
 def drain_one(db: Database, now: float) -> None:
-    """Let some queries go that still wait for a form that is open no more."""
+    """Release some of the queries that still wait although their form is answered or quarantined."""
     found = db.connection.execute("SELECT number FROM forms WHERE draining = 1 LIMIT 1").fetchone()
     if found is not None:
         _drain(db, now, found[0], draining=True)
@@ -203,7 +208,7 @@ def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) 
     try:
         answer = reused(db, form.source)
     except Damaged:
-        # The proof is gone, so these are solved by themselves; fsck reports the damaged row.
+        # The answer to reuse is damaged, so these are solved by themselves; fsck reports the row.
         for number in numbers:
             _move(db, number, "pending")
         quarantine(db, now, form.number)
@@ -218,7 +223,7 @@ def _finish_reused(db: Database, now: float, form: FormRow, numbers: list[int]) 
 
 
 def _promote(db: Database, form: int) -> None:
-    """Let the oldest that waits lead, with the priority of the most urgent one."""
+    """Make the oldest waiting query the leader, with the highest priority of all waiting ones."""
     found = db.connection.execute(
         "SELECT number FROM queries INDEXED BY waiting_form "
         "WHERE state = 'waiting' AND form = ? ORDER BY number LIMIT 1",

@@ -1,8 +1,8 @@
-"""The frames of a journal (SQLite file format, "The Write-Ahead Log"): where damage ends it before its end.
+"""The frames of a journal (SQLite file format, "The Write-Ahead Log"), and damage in the middle of it.
 
-SQLite reads a journal up to the first frame whose checksum is wrong, because that is how it recognises what
-a power cut left half written. A byte that rots looks the same, and takes with it all that was committed
-after it, in silence.
+SQLite reads a journal up to the first frame whose checksum is wrong, since a power cut leaves such a frame at
+the end. If a byte in the middle is damaged, SQLite does the same, and silently ignores all that was committed
+after it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _Sums = tuple[int, int]
 
 
 def unread_commits(journal: Path) -> int:
-    """How many transactions stand behind the place where the journal ends for SQLite; 0 if it is sound.
+    """How many transactions lie behind the place where SQLite stops reading the journal; 0 if it is sound.
 
-    Not for a journal that is written meanwhile: see what changes.
+    The result means nothing if the journal is written meanwhile; the caller checks that.
     """
     with journal.open("rb") as file:
         header = file.read(_HEADER.size)
@@ -32,7 +32,7 @@ def unread_commits(journal: Path) -> int:
         sums = _sums(order, header[:-8], (0, 0))
         sound = magic & ~1 == _MAGIC and sums == (sum0, sum1)
         if not 512 <= page_size <= 65536:
-            page_size = 4096  # ours, and the header is not sound
+            page_size = 4096  # the page size of our databases, since the header is damaged
         unread = 0
         while len(frame := file.read(_FRAME.size + page_size)) == _FRAME.size + page_size:
             page, commits, *salts_here, sum0, sum1 = _FRAME.unpack_from(frame)

@@ -1,9 +1,9 @@
 """Verification of a whole store, changing nothing.
 
-Every text is read and checked against its digest, every row against the rows it speaks of, every counter
-against what it counts. What concerns many rows is one view, and each piece of a table that is read row by row
-another, so a running service does not disturb it and its journal is not kept for long; if one starts while a
-store is read that nobody had open, the store is read once more.
+Every text is read and checked against its digest, every row against the rows it refers to, every counter
+against what it counts. Checks over many rows are one transaction each, and tables are read in pieces, each in
+its own transaction. So a running service does not disturb the checks, and they do not hold its journal for
+long. If a service starts while a store is read that no process had open, the store is read again.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .views import Unused, connect_view, journal_of, unused
 __all__ = ["Fault", "Finding", "check_store"]
 
 
-# Columns for which nothing vouches but their type: a time, an order of work, a count of tries, a message. No
-# answer depends on them. Telemetry is another such thing, and what the service learnt about engines.
+# Columns of which only the type is checked: times, orders of work, counts of tries, messages. No answer
+# depends on them. The same holds for telemetry and for what the service learnt about engines.
 NOT_COVERED = frozenset(
     {
         *("queries.priority", "queries.timeout_ms", "queries.created", "queries.token", "queries.attempts"),
@@ -53,7 +53,7 @@ _DAMAGE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing in a store that should not be."""
+    """One thing that is wrong in a store."""
 
     fault: Fault
     subject: str  # id of the query, or name of the row
@@ -76,7 +76,7 @@ def check_store(directory: Path) -> list[Finding]:
 
 
 def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]:
-    """The findings, and what the file was if they were read without locks."""
+    """The findings, and the state of the file if it was read without locks."""
     state = None
     found: list[Finding] = []
     try:
@@ -87,16 +87,16 @@ def _checked(path: Path, directory: Path) -> tuple[list[Finding], Unused | None]
                 connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
                 found.extend(_journal(path))
                 for finding in _findings(connection, directory):
-                    found.append(finding)  # one by one: what was found before an error is told
+                    found.append(finding)  # one by one, so that findings before an error are kept
     except (InfrastructureError, sqlite3.Error) as error:
         cause = error.__cause__ or error
         if getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
-            raise  # it says nothing about the store that this user may not read it
+            raise  # this user may not read the store, which is no finding
         message = f"the store is damaged: run `smtspool salvage` ({cause})"
         found.append(Finding(Fault.DATABASE, str(path), message))
     except (ValueError, TypeError, AttributeError, OverflowError) as error:
         if not any(finding.fault is Fault.DATABASE for finding in found):
-            raise  # SQLite has vouched for the type of every value, so it is a defect of ours
+            raise  # SQLite checks the type of every value, so this is a defect of smtspool
         found.append(Finding(Fault.DATABASE, str(path), f"a value that cannot be read: {error}"))
     return found, state
 
@@ -132,7 +132,7 @@ def _first_after(connection: sqlite3.Connection, number: int) -> int | None:
 
 
 def _journal(path: Path) -> Iterator[Finding]:
-    """Whether SQLite reads all of the journal; of one that is being written nothing can be said."""
+    """A finding if SQLite does not read all of the journal; none if the journal is being written."""
     journal = journal_of(path)
     try:
         before = journal.stat()
@@ -287,14 +287,14 @@ def _counters(connection: sqlite3.Connection) -> Iterator[Finding]:
 
 
 def _owners(connection: sqlite3.Connection, directory: Path) -> Iterator[Finding]:
-    """Owners without their lock file. Ends the view, which the files are no part of."""
+    """Owners without their lock file. Ends the transaction, since files are not part of its view."""
     suspects = [
         name
         for name, token in connection.execute("SELECT name, token FROM owners").fetchall()
         if not (directory / OWNERS_NAME / f"{token}.lock").is_file()
     ]
     connection.execute("ROLLBACK")
-    # An owner that ended meanwhile took its row away before its file, so now the row is gone too.
+    # An owner that ends removes its row before its file. So if it ended meanwhile, its row is gone by now.
     registered = {name for (name,) in connection.execute("SELECT name FROM owners")}
     for name in suspects:
         if name in registered:

@@ -1,7 +1,7 @@
 """Admission: a batch of queries becomes durable in one transaction, each stored once.
 
-The same transaction records who asked them (:mod:`.submissions`) and counts the files. Encoding and hashing
-come before the write lock. Rows are collected and inserted table by table.
+The same transaction records their submissions (:mod:`.submissions`) and counts the files. Queries are encoded
+and hashed before the write lock is taken. Rows are collected and inserted table by table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .values import State
 
 __all__ = ["MAX_WITNESSES", "admit", "ingest"]
 
-# Witnesses kept of one query; a fleet may send the same query with ever new inputs. The files of a query
-# are written from all of them at once, so those after the first are kept within so many stored bytes.
+# Witnesses kept of one query, since a fleet may send the same query with ever new inputs. All of them are in
+# memory when the files of a query are written, so those after the first may take only so many stored bytes.
 MAX_WITNESSES = 64
 MAX_WITNESS_BYTES = 64 * 1024 * 1024
 
@@ -184,7 +184,7 @@ class _Batch:
         return True
 
     def _add_witness(self, number: int, digest: bytes, body: bytes) -> bool:
-        """False if it is there, or there are too many."""
+        """Keep the witness; False if it is known, or if there are too many."""
         connection = self.db.connection
         known = dict(
             connection.execute("SELECT digest, length(body) FROM witnesses WHERE query = ?", (number,))
@@ -221,7 +221,7 @@ class _Batch:
         return None if number is None else form_row(self.db, number)
 
     def _prefix(self, path: list[bytes]) -> int:
-        """Row of the prefix, adding the part of the chain that is new. Looked up from its deep end."""
+        """Row of the prefix. Its levels are looked up from the deepest one on, and new ones are added."""
         missing: list[bytes] = []
         row = 0
         for digest in reversed(path):
@@ -245,7 +245,7 @@ class _Batch:
         return row
 
     def _number(self, digests: Digests) -> int:
-        """The next row number of a table, handed out here so that rows can name each other."""
+        """The next row number of a table; chosen here so that rows can refer to rows not inserted yet."""
         number = self.last.get(digests, digests.last) + 1
         self.last[digests] = number
         return number

@@ -1,8 +1,8 @@
 """The journal of the database (``-wal``): its length, writing it back, and the readers that prevent that.
 
-What is committed goes into the journal first; when that is long it is written back into the file and begun
-again. A reader holds the place up to which it reads: until it ends, what comes later stays in the journal,
-which grows with every commit. Nothing is lost by it, but a disk fills.
+Commits go into the journal first; when it is long, it is written back into the file and begun again. A reader
+holds the place up to which it reads. Until it ends, later commits stay in the journal, which grows. Nothing
+is lost by that, but the disk fills.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def journal_bytes(path: Path) -> int:
 
 
 def write_back(db: Database) -> tuple[int, int]:
-    """Write back what no reader holds; pages in the journal, and how many of them are written back.
+    """Write back the part that no reader holds.
 
-    (-1, -1) if another connection is at it.
+    Returns the pages in the journal and how many are written back; (-1, -1) if another connection is writing
+    back.
     """
     with described(db.path):
         _, pages, written = db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -41,7 +42,7 @@ def write_back(db: Database) -> tuple[int, int]:
 
 
 def journal_readers(path: Path) -> list[int]:
-    """Other processes that hold a place in the journal at this moment, as far as the kernel tells."""
+    """Other processes that hold a place in the journal at this moment, as far as the kernel shows them."""
     found = set()
     with suppress(OSError):
         inode = index_of(path).stat().st_ino

@@ -27,7 +27,7 @@ _LEASED = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a lease is, before its query is read."""
+    """A lease whose query is not read yet."""
 
     number: int
     owner: str
@@ -38,7 +38,7 @@ class Held:
 
 
 def read_leases(db: Database, held: Sequence[Held]) -> Iterator[Lease | tuple[Held, Damaged]]:
-    """The leases in the same order; what is wrong with the text in the place of one that cannot be read."""
+    """The leases in the same order; instead of one whose query is damaged, the error."""
     sources: dict[int, tuple[Form, Answer] | None] = {}
     with db.read() as connection:
         rows = connection.execute(_LEASED, (json.dumps([one.number for one in held]),))
@@ -62,7 +62,7 @@ def _answered(db: Database, source: int) -> tuple[Form, Answer] | None:
     try:
         return read_form(db, source), reused(db, source)
     except Damaged:
-        return None  # a finding for fsck; whoever waits for it is solved by itself
+        return None  # fsck reports it; queries that wait for it are solved by themselves
 
 
 def _offer(query: Query, source: tuple[Form, Answer] | None) -> Answer | None:
@@ -73,5 +73,5 @@ def _offer(query: Query, source: tuple[Form, Answer] | None) -> Answer | None:
     try:
         model = complete_model(query, rename_model(answer.model or {}, form, query.form))
     except (AdmissionError, MisuseError):
-        return None  # it speaks of sorts that have other names here
+        return None  # the model has sorts that are named differently here
     return replace(answer, model=model, verified_by=None)

@@ -1,6 +1,6 @@
-"""Queries and their answers, listed for the people who submitted them.
+"""Lists of queries and their answers.
 
-Listing reads every row of the table it goes through, in short transactions; nothing of the service does it.
+Listing reads every row of a table, in short transactions. Only commands do it, never a service.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ CHUNK = 256
 class Wanted:
     """Which queries to list; all conditions hold.
 
-    ``file`` is the name of a file or a shell pattern, and finds a file that got a fresh suffix because its
-    name was taken. ``metadata`` maps members to values as text: ``12`` finds 12 and ``"12"``.
+    ``file`` is the name of a file or a shell pattern. It also finds a file that got a fresh suffix in the
+    spool because its name was taken. ``metadata`` maps members to values as text: ``12`` finds 12 and
+    ``"12"``.
     """
 
     prefix: str = ""  # of the id
     statuses: frozenset[Status] = frozenset(Status)
     open: bool = False  # also those without an answer
-    since: float = 0.0  # answered, or while it is open submitted, then or later; seconds since the epoch
+    since: float = 0.0  # answered then or later; if open, submitted then or later; seconds since the epoch
     file: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def by_submission(self) -> bool:
-        """True if submissions are asked for; each is listed by itself then."""
+        """True if a condition is on submissions; then each submission is listed by itself."""
         return self.file is not None or bool(self.metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A query and its answer, if it has one; and the submission that was asked for."""
+    """A query, its answer if it has one, and the submission that meets the conditions."""
 
     query_id: str
     state: State
@@ -59,7 +60,7 @@ class Found:
 def answered(db: Database, after: int, wanted: Wanted) -> Iterator[Result]:
     """Results in the order of completion, beginning behind number ``after``. Raises Damaged.
 
-    Only of answers that are wanted anything is read. Conditions on submissions are not looked at.
+    Only the bodies of wanted answers are read. Conditions on submissions are ignored.
     """
     chosen = _Chosen(wanted)
     while True:
@@ -78,11 +79,11 @@ def answered(db: Database, after: int, wanted: Wanted) -> Iterator[Result]:
 
 
 class _Source(NamedTuple):
-    """What a listing goes through, in the order of its key."""
+    """The rows that a listing reads, in the order of their key."""
 
     tables: str
     key: str
-    behind: str  # the key comes behind that of the last row that was read
+    behind: str  # condition: the key is behind that of the last row that was read
     columns: str  # the key in three parts, then those of a submission
 
 

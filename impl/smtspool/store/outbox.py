@@ -1,7 +1,7 @@
 """Which results still have to be written as files.
 
-The commit of a result is the truth; files are derived from it and may be derived again at any time. The
-outbox only remembers which are due, how often writing failed, and which were given up.
+A committed result is final; its files are derived from it and may be derived again at any time. The
+outbox only records which are due, how often writing failed, and which were given up.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ __all__ = [
 ]
 
 MAX_FAILURE_CHARS = 4096
-# Stored bytes of what is handed out at once: a killed service would be handed the same again.
+# Stored bytes handed out at once. Without a limit, a service that is killed for its memory would be handed
+# the same again.
 PASS_BYTES = 64 * 1024 * 1024
 
 _DUE = (
@@ -39,8 +40,8 @@ _DUE = (
     "FROM publications p INDEXED BY publications_due JOIN results r ON r.number = p.result "
     "WHERE p.state = 'due' AND {} ORDER BY p.due LIMIT :limit"
 )
-# In this order. What never failed waits for nothing, and what failed never longer than the longest delay: a
-# date beyond either was written before the clock was set back.
+# Taken in this order. A due date in the future is right only after a failure, and only within the longest
+# delay; any other was written before the clock was set back, and such a publication is due now.
 _WHEN = ("p.due <= :now", "p.due > :now AND (p.failures = 0 OR p.due > :now + :max_s)")
 
 
@@ -50,7 +51,7 @@ class Backoff:
 
     base_s: float = 1.0
     max_s: float = 300.0
-    failures: int = 8  # so many, and it becomes a dead letter
+    failures: int = 8  # after so many it becomes a dead letter
 
     def delay(self, failures: int) -> float:
         return min(self.max_s, self.base_s * 2.0 ** min(failures - 1, 20))
@@ -59,7 +60,7 @@ class Backoff:
 def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publication]:
     """The publications that are due, longest due first. One with damaged rows becomes a dead letter.
 
-    As many as fit into ``PASS_BYTES``, and one that is larger by itself.
+    As many as fit into ``PASS_BYTES``; one that is larger is handed out alone.
     """
     found: list[Publication] = []
     damaged: list[tuple[int, Damaged]] = []
@@ -88,7 +89,7 @@ def _read(db: Database, number: int, since: float, failures: int, query: int) ->
     result = Result(number, identity.hex(), read_answer(body, digest), completed)
     witnesses = tuple(read_witnesses(db, query))
     submissions = read_submissions(db, query)
-    # Only where no witness says which symbol is which byte are the query's own symbols asked.
+    # The query's own symbols matter only if no witness says which symbol is which byte.
     unsaid = result.answer.model is not None and not any(witness.symbols for witness in witnesses)
     asked = read_query(db, query) if unsaid else None
     remarks = read_remarks(db, query) if asked is None else Remarks(asked.metadata, asked.notes)
@@ -114,10 +115,11 @@ def sat_publications(db: Database) -> Iterator[Publication]:
 
 
 def published(db: Database, written: Iterable[Publication], inputs: Mapping[int, int]) -> None:
-    """The files of these publications are durable; ``inputs`` says how many new inputs each has, by its id.
+    """Record that the files of these publications are durable; ``inputs`` maps ids to numbers of new inputs.
 
-    One that changed since it was read, by a further witness or submission or because all is to be written
-    again, stays due: its files are not those that were written. None is ever taken away, so numbers tell.
+    A publication that got a further witness or submission since it was read, or that is to be written again,
+    stays due, since the written files lack that. Witnesses and submissions are never removed, so comparing
+    their numbers is enough.
     """
     written = list(written)
     with db.write() as now:
@@ -133,7 +135,7 @@ def published(db: Database, written: Iterable[Publication], inputs: Mapping[int,
 
 
 def _count_inputs(db: Database, now: float, inputs: Mapping[int, int]) -> None:
-    """Count those that a result did not have before: written again, it has the same."""
+    """Count only inputs that a result did not have before, since publishing it again gives the same ones."""
     for number, count in inputs.items():
         if count == 0:
             continue
@@ -149,10 +151,10 @@ def _count_inputs(db: Database, now: float, inputs: Mapping[int, int]) -> None:
 
 
 def due_again(db: Database, now: float, query: int, *, submitted: bool) -> None:
-    """A published result was ``submitted`` again, or a published model has a further input to be written
-    over; inside a transaction.
+    """Make a published result due again, inside a transaction.
 
-    One that is due or given up has it written with the rest, when its time comes.
+    It was ``submitted`` again, or its model gives a further input for a further witness. A publication that
+    is due or given up stays as it is; the change is written together with the rest.
     """
     db.connection.execute(
         "UPDATE publications SET state = 'due', due = ?1, failures = 0 WHERE state = 'published' "
@@ -164,7 +166,7 @@ def due_again(db: Database, now: float, query: int, *, submitted: bool) -> None:
 def publication_failed(
     db: Database, number: int, error: str, backoff: Backoff, *, final: bool = False
 ) -> None:
-    """Writing failed: try again later, or after too many failures never on its own."""
+    """Record that writing failed. It is tried again later; after too many failures only on request."""
     with db.write() as now:
         row = db.connection.execute(
             "SELECT failures FROM publications WHERE result = ? AND state = 'due'", (number,)

@@ -1,13 +1,13 @@
-"""Who holds leases, and who is dead.
+"""Owners of leases, and the release of leases whose owner is dead.
 
 A service process registers as an owner and holds the kernel's lock on ``owners/<token>.lock`` for as
-long as it lives. Whoever can take that lock knows that the owner is dead, whatever became of its pid,
-and puts its leases back at once. Only processes under the same running kernel may draw that conclusion,
-and only those that may open the file; for others the lease expires. A reaper that dies leaves nothing behind:
-its locks go with it.
+long as it lives. A process that can take that lock knows that the owner is dead, even if its pid was reused,
+and releases its leases at once. That conclusion is valid only under the same running kernel, and only for a
+process that may open the file; otherwise the leases expire. A reaper that dies needs no clean-up, since the
+kernel releases its locks.
 
-A lock file is made before its row and removed after it, by a process that holds its lock and sees no row.
-So a process that dies or is refused in between leaves no row without a file.
+A lock file is made before its row. It is removed after its row, by a process that holds its lock and sees no
+row. So a process that dies or is refused in between leaves no row without a file.
 
 Order of locks: the lock file of an owner, then the database.
 """
@@ -36,9 +36,9 @@ log = logging.getLogger("smtspool")
 
 
 class Owner:
-    """A registered, living owner; ``name`` is what ``claim`` wants. Close it to give up its leases.
+    """A registered owner; ``name`` is to be passed to ``claim``. Closing it gives up its leases.
 
-    With ``presence`` it uses the lock file that this process has already, and does not close it.
+    With ``presence`` it uses a lock file that this process has already, and does not close it.
     """
 
     def __init__(self, db: Database, patience: Patience, presence: Presence | None = None) -> None:
@@ -49,7 +49,7 @@ class Owner:
         self._presence = presence or Presence(db.directory)
         self._own = presence is None
         self.name = f"{host}:{boot}:{pid}:{self._presence.token}"
-        self._presence.registered = True  # from here on: a commit that is refused may have happened
+        self._presence.registered = True  # now: a commit that raises may have happened
         try:
             with db.write() as now:
                 db.connection.execute(
@@ -63,15 +63,15 @@ class Owner:
             raise
 
     def close(self) -> None:
-        """Put back what is still leased and unregister; idempotent, and nothing of it in a forked child.
+        """Release what is still leased and unregister; idempotent. A forked child does neither.
 
-        If the store refuses, a reaper does it later.
+        If the store fails, a reaper does it later.
         """
         if self._closed:
             return
         self._closed = True
         try:
-            if os.getpid() == self._db.process:  # else the lock is that of the parent, which lives
+            if os.getpid() == self._db.process:  # a child leaves this to the parent, which lives
                 with self._db.write() as now:
                     release_owner(self._db, now, self.name, self._patience)
                     _unregister(self._db, self.name)
@@ -98,7 +98,7 @@ def reap(db: Database, patience: Patience) -> int:
     for name, host, boot, token in known:
         path = db.directory / OWNERS_NAME / f"{token}.lock"
         if boot != this_boot:
-            # The same host after a reboot: nothing of before is alive. Another host: we cannot know.
+            # After a reboot of the same host no earlier owner lives. Of another host nothing is known.
             if host == this_host:
                 released += _bury(db, name, patience)
                 path.unlink(missing_ok=True)
@@ -117,7 +117,7 @@ def _sweep(db: Database, known: set[str]) -> None:
     for path in (db.directory / OWNERS_NAME).glob("*.lock"):
         if path.stem not in known:
             with _lock_of_dead(path) as dead:
-                # A process that registered since and died has a row: the next reaper buries it.
+                # A process that has registered since and died has a row, which the next reaper handles.
                 if dead and not _registered(db, path.stem):
                     path.unlink(missing_ok=True)
 
@@ -131,13 +131,13 @@ def _bury(db: Database, name: str, patience: Patience) -> int:
     """Put back the leases of a dead owner; returns how many."""
     with db.write() as now:
         if not _unregister(db, name):
-            return 0  # it ended in order meanwhile, or another reaper was faster
+            return 0  # the owner ended in order meanwhile, or another reaper has done this
         db.bump("owners.reaped")
         return release_owner(db, now, name, patience)
 
 
 def bury_all(db: Database) -> None:
-    """Put every lease back in a copy of a store, where no owner lives, and give up no query for it."""
+    """Release every lease in a copy of a store, where no owner lives; this ends no query as an error."""
     with db.read() as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM owners")]
     for name in names:
@@ -150,18 +150,18 @@ def _unregister(db: Database, name: str) -> bool:
 
 @contextmanager
 def _lock_of_dead(path: Path) -> Iterator[bool]:
-    """Hold the lock of an owner that lives no more; False if it lives, may live, or the file is gone."""
+    """Hold the lock of a dead owner. Yields False if it lives or may live, or if the file is gone."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         dead = try_lock(descriptor, path)
     except (FileNotFoundError, IsADirectoryError):
         dead = False
     except PermissionError:
-        # A service of another user, living or dead. The others are looked at all the same.
+        # A service of another user, which may live or be dead; go on with the other owners.
         dead = False
         _say_unknown(path)
     except OSError as error:
-        if error.errno != errno.ELOOP:  # a link is nobody's lock file, as a folder is none
+        if error.errno != errno.ELOOP:  # a link, like a folder, is no lock file of an owner
             raise InfrastructureError(
                 f"cannot see whether an owner lives: {path}: {error.strerror}"
             ) from error
@@ -175,7 +175,7 @@ def _lock_of_dead(path: Path) -> Iterator[bool]:
 
 @cache
 def _say_unknown(path: Path) -> None:
-    """Once for each file: reapers come by every second."""
+    """Warn once for each file, since reaping happens every second."""
     log.warning(
         "cannot see whether an owner lives: %s belongs to another user; its leases stay until they expire; "
         "remove %s if that service is gone",

@@ -1,7 +1,7 @@
 """How fast a store fills and empties, from the times that its rows carry.
 
-Results and queries are numbered in the order of time, so the rows of the last minutes are found by halving
-the numbers: a look costs the same whatever the store holds, and no service need have been watching.
+Results and queries are numbered in the order of time, so the rows of the last minutes are found by bisection
+over the numbers. That costs the same however large the store is, and needs no service to keep records.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ QUARTER = 15 * MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many came within the last minute and the last 15; when the first and the last of all came, in
-    seconds since the epoch."""
+    """How many came within the last minute and the last 15; times of the first and the last of all."""
 
     minute: int = 0
     quarter: int = 0
@@ -59,7 +58,7 @@ def _rate(connection: sqlite3.Connection, table: str, column: str, now: float) -
         """How many numbers, back from the newest, are of this moment or later."""
         low, high = 0, newest[0]  # the last before the moment is in between
         step = 1
-        while high - step > 0:  # most often it is near
+        while high - step > 0:  # it is usually near the newest
             if connection.execute(statement, (newest[0] - step,)).fetchone()[0] < moment:
                 low = newest[0] - step
                 break

@@ -1,9 +1,9 @@
-"""Which service processes live, and what each says of itself.
+"""Which service processes live, and what each reports about itself.
 
-A service holds the kernel's lock on ``owners/<token>.lock`` for as long as it lives. The file is its *plate*:
-there stands what the service last said of itself, written in place into room that was taken when the file was
-made. So it can be written on a full disk, and read without the database by all who may read the file. A look
-may meet a half-written plate; the checksum in its first line tells, and another look follows.
+A service holds the kernel's lock on ``owners/<token>.lock`` for as long as it lives. The content of the file,
+its *plate*, is the latest report of the service. It is written in place into space that was allocated with
+the file, so it can be written on a full disk; and it is read without the database by all who may read the
+file. A reader may meet a half-written plate, notices it by the checksum in the first line, and reads again.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .rights import refused
 __all__ = ["OWNERS_NAME", "Presence", "Seen", "boot_id", "host_name", "present", "try_lock"]
 
 OWNERS_NAME = "owners"
-# Room for what a service says; the service cuts it to fit.
+# Space for the report of a service, which is cut to fit.
 PLATE_BYTES = 32 * 1024
-# Looks at a plate that is being written each time.
+# How often a plate is read that is half-written each time.
 LOOKS = 5
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Presence:
-    """The lock file of this process. It needs no database, so it is there before one can be opened.
+    """The lock file of this process. It needs no database, so it exists before one can be opened.
 
-    The lock is held by this process and by no child that it forks.
+    This process holds its lock; forked children do not.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -51,13 +51,13 @@ class Presence:
         with forks.held_off():
             self.token, self._path, self._descriptor = _fresh_lock(directory / OWNERS_NAME)
             forks.keep(self._descriptor)
-        # Set: a row of the database speaks of the lock file. It stays until a reaper has seen it free.
+        # If set, a row of the database refers to the lock file, which then stays until a reaper removes it.
         self.registered = False
-        with suppress(OSError):  # a disk that is full already: show() says so
+        with suppress(OSError):  # the disk is full already; show() raises then
             os.posix_fallocate(self._descriptor, 0, PLATE_BYTES)
 
     def show(self, members: Mapping[str, object]) -> None:
-        """Have others read ``members`` from now on; OSError if there is no room for a plate."""
+        """Write ``members`` as the report of this service; OSError if the disk has no space for it."""
         text = json.dumps(members, ensure_ascii=False).encode("utf-8", "backslashreplace")
         plate = b"%08x %08x\n%s" % (zlib.crc32(text), len(text), text)
         if len(plate) > PLATE_BYTES:
@@ -66,7 +66,7 @@ class Presence:
         os.pwrite(self._descriptor, plate, 0)
 
     def close(self) -> None:
-        """Be gone; idempotent, and nothing but a closed descriptor in a forked child."""
+        """Release the lock and remove the file; idempotent. A forked child only closes its descriptor."""
         if self._descriptor is None:
             return
         descriptor, self._descriptor = self._descriptor, None
@@ -80,15 +80,15 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A lock file: of a service that lives, or died, or may be either (None) because it cannot be opened."""
+    """A lock file. ``alive`` is None if the file cannot be opened; its service may live or be dead."""
 
     token: str
     alive: bool | None
-    plate: Mapping[str, Any] | None  # what it said last; None if it has said nothing that can be read
+    plate: Mapping[str, Any] | None  # the latest report; None if there is none that can be read
 
 
 def present(directory: Path) -> list[Seen]:
-    """The services of the store in ``directory``, also dead ones that are not yet buried. Changes nothing."""
+    """The services of the store in ``directory``, also dead ones that are not yet reaped. Changes nothing."""
     found = [_look(path) for path in sorted((directory / OWNERS_NAME).glob("*.lock"))]
     return [one for one in found if one is not None]
 
@@ -109,7 +109,10 @@ def _look(path: Path) -> Seen | None:
 
 
 def _is_locked(descriptor: int) -> bool:
-    """By a shared lock, which other looks do not meet. A starting owner that meets it takes another file."""
+    """Whether an owner holds the lock, tested with a shared lock, which several readers can take.
+
+    A starting owner that meets this lock takes another file.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -130,7 +133,7 @@ def _read_plate(descriptor: int) -> Mapping[str, Any] | None:
 
 
 def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
-    """A token that nobody had, its lock file, and the descriptor that holds the lock."""
+    """A fresh token, its lock file, and the descriptor that holds the lock."""
     while True:
         token = secrets.token_hex(16)
         path = folder / f"{token}.lock"
@@ -138,16 +141,16 @@ def _fresh_lock(folder: Path) -> tuple[str, Path, int]:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
             if try_lock(descriptor, path):
                 return token, path, descriptor
-        except FileNotFoundError as error:  # as after a changed setting `store`: waiting mends nothing
+        except FileNotFoundError as error:  # as after a change of the setting `store`
             raise MisuseError(f"{folder} does not exist: create the store with `smtspool init`") from error
         except OSError as error:
             raise refused("cannot register as an owner", path, error) from error
-        # Another process locked the file first: a reaper, which takes it for a dead owner's and removes it,
-        # or a look at who lives. A sweep removes what is left.
+        # Another process locked the file first: a reaper, which takes it for that of a dead owner and removes
+        # it, or a reader that tests it. If the file stays, a later sweep removes it.
 
 
 def try_lock(descriptor: int, path: Path) -> bool:
-    """Lock the file without waiting. False, and closed, if another has the lock or it is not at the path."""
+    """Lock the file without waiting. If that fails, or the file is not at the path, close it: False."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         locked = _same_file(descriptor, path)
@@ -168,12 +171,12 @@ def _same_file(descriptor: int, path: Path) -> bool:
 
 
 def host_name() -> str:
-    """Which machine this is, as far as its name tells."""
+    """The name of this machine."""
     return socket.gethostname()
 
 
 def boot_id() -> str:
-    """Which run of this machine's kernel this is."""
+    """The id of the running kernel, which changes with every boot."""
     try:
         return _BOOT_ID.read_text("ascii").strip()
     except OSError as error:

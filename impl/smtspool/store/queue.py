@@ -1,7 +1,8 @@
 """Leases: claim, renew, complete, fail, release.
 
-Every lease of a query has a larger token than the one before. Only the owner of the latest, and only
-before its deadline, can change anything; whoever comes late is told so and changes nothing.
+Every lease of a query has a larger token than the one before. Only the owner of the latest lease can change
+anything, and only before its deadline. A call with any other lease changes nothing and returns that it is
+lost.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ __all__ = ["Patience", "claim", "complete", "fail", "finish", "refute", "release
 MAX_OWNER_BYTES = 256
 MAX_LEASE_SECONDS = 7 * 24 * 3600.0
 MAX_FAILURE_CHARS = 4096
-# So many attempts without an answer, and a query is claimed alone from then on.
+# After so many attempts without an answer a query is a suspect: it is claimed alone.
 SUSPECT_ATTEMPTS = 3
-# Until a query that was claimed and could not be read is pending again.
+# Until queries that were claimed and could not be read are pending again.
 UNREAD_SECONDS = 10.0
 # Expired leases put back by one claim; more would make its transaction long.
 EXPIRED_CHUNK = 1000
-# The newest extensions of the last prefix that affinity looks at; up its path it looks for a whole claim.
+# How many extensions of the last prefix, the newest ones, are searched for its neighbours. Of its ancestors
+# as many are searched as the claim may take queries.
 NEAR_CHILDREN = 16
 
 _PENDING = "queries INDEXED BY {} WHERE state = 'pending' ORDER BY {}"
@@ -85,14 +87,14 @@ def claim(
         number: Held(number, owner, token, deadline, attempts, prefix)
         for number, token, attempts, prefix in taken
     }
-    # The leases are committed: reading and checking the texts keeps nobody from the write lock.
+    # The leases are committed, so the write lock is free while the texts are read and checked.
     try:
         read = list(read_leases(db, [held[number] for number in numbers]))
         damaged = [one for one in read if not isinstance(one, Lease)]
         if damaged:
             _park(db, damaged)
     except BaseException:
-        # Nobody will ever hear of these leases. The first failure is the one to tell.
+        # The caller does not get these leases. If this fails as well, the first error is raised.
         with suppress(Exception):
             _expire_soon(db, held.values())
         raise
@@ -100,7 +102,11 @@ def claim(
 
 
 def _expire_soon(db: Database, leases: Iterable[Held]) -> None:
-    """An attempt of each that came to nothing; soon, but not now: what can never be read holds up nobody."""
+    """Let leases that the caller did not get expire within ``UNREAD_SECONDS``; the attempt counts.
+
+    They do not expire at once: a query whose text can never be read would be claimed again and again, and
+    other queries would wait.
+    """
     with db.write() as now:
         db.connection.executemany(
             f"UPDATE queries SET deadline = min(deadline, ?) WHERE {_HELD}",
@@ -117,12 +123,12 @@ def _park(db: Database, damaged: Iterable[tuple[Held, Damaged]]) -> None:
 
 
 def _apart(db: Database, numbers: list[int]) -> list[int]:
-    """Those that are no suspects, or one suspect alone: if there is nobody else, or if one was first in order
-    and was passed over by the claim before.
+    """Those of ``numbers`` that are no suspects, or one suspect alone.
 
-    A lease that ends without a word counts as an attempt of every query in its batch, though at most one
-    of them was the cause. Leased alone, a query answers for its own further attempts only. Where services die
-    again and again the others come first, for each dies with what it claimed; but not for ever.
+    When a service dies, the attempt counts for every query of its batch, though at most one of them was the
+    cause. A suspect is leased alone, so that its further attempts are its own. Other queries come first,
+    since a suspect may kill the service that claims it. But a suspect that is first in the order is passed
+    over only once, so it does not wait for ever.
     """
     rows = db.connection.execute(
         "SELECT number FROM queries WHERE number IN (SELECT value FROM json_each(?)) AND attempts >= ?",
@@ -146,9 +152,9 @@ def _row(affinity: str) -> int:
 
 
 def _pick(db: Database, order: Order, limit: int, last: int) -> list[int]:
-    """Path by path: those near row ``last``, then the next in the order with those near it, and so on.
+    """Rows to claim: those near row ``last``, then the next in the order with those near it, and so on.
 
-    A batch that follows few paths shares few assertion stacks.
+    A batch thus follows few paths, and its queries share most of their assertion stacks.
     """
     numbers = dict.fromkeys(_near(db, last, limit))
     candidates = iter(_in_order(db, order, limit))
@@ -163,7 +169,7 @@ def _pick(db: Database, order: Order, limit: int, last: int) -> list[int]:
 
 def _near(db: Database, last: int, limit: int) -> list[int]:
     """Pending queries whose prefix shares most with row ``last``: itself, its extensions, its ancestors."""
-    if last == 0:  # everything extends the empty prefix, so being near it means nothing
+    if last == 0:  # every prefix extends the empty one, so no query is near it
         return []
     connection = db.connection
     children = connection.execute(
@@ -190,7 +196,7 @@ def _near(db: Database, last: int, limit: int) -> list[int]:
 
 
 def _in_order(db: Database, order: Order, limit: int) -> list[int]:
-    """What comes next in the order."""
+    """The next pending queries in the order."""
     rows = db.connection.execute(f"SELECT number FROM {_ORDERS[order]} LIMIT ?", (limit,))
     return [number for (number,) in rows]
 
@@ -246,7 +252,7 @@ def _has_longer(db: Database, lease: Lease, limit_ms: int) -> bool:
 def fail(
     db: Database, lease: Lease, reason: str, *, helper_died: bool, stderr: str, patience: Patience
 ) -> bool:
-    """Give a query back unanswered, or give it up; False if the lease was no longer held."""
+    """Return a query unanswered, or end it as an error; False if the lease was lost."""
     failure = f"{reason}\n{stderr[-MAX_FAILURE_CHARS:]}" if stderr else reason[-MAX_FAILURE_CHARS:]
     with db.write() as now:
         if _end(db, now, lease, State.PENDING) is None:
@@ -264,7 +270,7 @@ def fail(
 
 
 def release(db: Database, leases: Iterable[Lease]) -> int:
-    """Give queries back untouched: the attempt does not count. Returns how many were still held."""
+    """Return queries without counting the attempt. Returns how many were still held."""
     with db.write() as now:
         held = [lease.number for lease in leases if _end(db, now, lease, State.PENDING) is not None]
         db.connection.executemany(
@@ -274,7 +280,7 @@ def release(db: Database, leases: Iterable[Lease]) -> int:
 
 
 def release_owner(db: Database, now: float, owner: str, patience: Patience) -> int:
-    """Put back whatever a dead owner held; inside a transaction. Its attempts count."""
+    """Release the leases of a dead owner, inside a transaction. Its attempts count."""
     numbers = [
         number
         for (number,) in db.connection.execute(
@@ -289,7 +295,7 @@ def release_owner(db: Database, now: float, owner: str, patience: Patience) -> i
 
 
 def refute(db: Database, lease: Lease) -> None:
-    """The answer offered with the lease does not hold: quarantine the form. The lease goes on."""
+    """Quarantine the form of a query, since the answer offered with its lease is wrong. The lease goes on."""
     if lease.reuse is None:
         raise MisuseError("this lease came with no answer to refute")
     with db.write() as now:
@@ -318,7 +324,7 @@ def _reopen_expired(db: Database, now: float, patience: Patience) -> None:
 
 
 def _give_up_if_hopeless(db: Database, now: float, numbers: list[int], patience: Patience) -> None:
-    """Park those of the pending queries that used up their attempts or keep killing helpers."""
+    """End those of the pending queries as errors that used up their attempts or keep killing helpers."""
     for number in numbers:
         attempts, deaths, failure = db.connection.execute(
             "SELECT attempts, deaths, failure FROM queries WHERE number = ?", (number,)
@@ -343,7 +349,7 @@ def _end(db: Database, now: float, held: Held | Lease, state: State) -> int | No
 
 
 def finish(db: Database, now: float, number: int, answer: Answer) -> None:
-    """End a query with an answer, and draw the consequences for its form; inside a transaction."""
+    """End a query with an answer and update its form; inside a transaction."""
     db.connection.execute("UPDATE queries SET state = 'done' WHERE number = ? AND state <> 'done'", (number,))
     record(db, now, number, answer)
     settle(db, now, _form_of(db, number), number, answer)

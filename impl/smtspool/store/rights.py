@@ -1,4 +1,4 @@
-"""What a user may not do to a file, in words that say whose it is."""
+"""Error messages about missing rights, which name the owner of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["refusal", "refused"]
 def refusal(path: Path, *, writes: bool = True) -> str | None:
     """Why this user may not read, or write, the file at ``path`` and beside it, and what to do about it.
 
-    None if nothing keeps the user from that, or the folder cannot even be looked into.
+    None if the user may, or if the folder cannot be searched.
     """
     verb, rights = ("write", os.R_OK | os.W_OK) if writes else ("read", os.R_OK)
     try:

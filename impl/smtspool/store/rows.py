@@ -39,7 +39,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True)
 
 
 class Damaged(InfrastructureError):
-    """A stored text that does not match its digest or cannot be read. One row is lost, the rest is fine."""
+    """A stored text that does not match its digest or cannot be read. Other rows are not affected."""
 
 
 def digest_of(body: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""What can still be read of a damaged store, saved row by row into another one.
+"""Saves what can be read of a damaged store, row by row, into another one.
 
 The damaged store is only read. A range of rows that cannot be read is halved until the damaged rows are
-alone; those are skipped. What is saved matches the digest it was stored with: nothing else is believed.
+alone; those are skipped. A row is saved only if it matches the digest it was stored with.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ T = TypeVar("T")
 
 CHUNK = 256
 LONGEST_TIMEOUT_MS = 3_600_000
-# What a damaged row may raise when its columns are read: it is skipped.
+# Errors that reading the columns of a damaged row may raise; such a row is skipped.
 _DAMAGED = (InfrastructureError, MisuseError, ValueError, TypeError, KeyError)
-# No row of a query takes fewer bytes of the file: how many there may be when nothing else tells.
+# A query takes at least so many bytes of the file; that limits their number when no counter can be read.
 LEAST_ROW_BYTES = 64
-# Results are numbered on when a query is asked again; so many times on average is more than enough.
+# A query that is asked again gets a further result number; more often than so, on average, is not expected.
 RETRIES = 100
 
 
 @dataclass(slots=True)
 class Salvaged:
-    """What came of it."""
+    """What was saved and what is lost."""
 
     queries: int = 0
     answers: int = 0
@@ -65,10 +65,10 @@ def salvage(directory: Path, db: Database) -> Salvaged:
         saved.damage = str(error)
         return saved
     with closing(connection):
-        # Every range is a view of its own, so that a service which writes meanwhile is not held up.
+        # Every range is read in its own transaction, so that the journal of a running service does not grow.
         connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
         highest = _highest(connection, "SELECT max(number) FROM queries", "SELECT max(query) FROM texts")
-        # A damaged number may be any.
+        # A damaged counter may have any value.
         most = (path.stat().st_size + journal_bytes(path)) // LEAST_ROW_BYTES
         highest = most if highest is None else min(highest, most)
         ids: dict[int, str] = {}
@@ -88,7 +88,7 @@ _RESULTS = "SELECT query, digest, body, completed FROM results WHERE number BETW
 
 
 def _highest(connection: sqlite3.Connection, *statements: str) -> int | None:
-    """The highest number that any of the statements tells, 0 where all say that there is none; else None."""
+    """The highest number that a statement gives, 0 if all find no row, None if none can be read."""
     found = []
     for statement in statements:
         try:
@@ -106,7 +106,7 @@ def _rows(connection: sqlite3.Connection, select: str, low: int, high: int) -> I
         yield from connection.execute(select, (low, high)).fetchall()
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR:
-            return  # the whole table is missing: its line of the schema is damaged
+            return  # the table cannot be found because its line of the schema is damaged
         if low < high:
             middle = (low + high) // 2
             yield from _rows(connection, select, low, middle)
@@ -145,7 +145,7 @@ def _save_queries(
 
 
 def _as_it_became(query: Query, priority: object, timeout_ms: object) -> Query:
-    """With the priority and the limit of its row, if they are what such a thing can be."""
+    """``query`` with the priority and the limit of its row, if these are valid."""
     if isinstance(priority, float) and math.isfinite(priority):
         query = replace(query, priority=max(query.priority, priority))
     if isinstance(timeout_ms, int) and query.timeout_ms < timeout_ms <= LONGEST_TIMEOUT_MS:
@@ -173,7 +173,7 @@ def _save_submissions(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], d
 
 
 def _save_answers(rows: Iterable[tuple[Any, ...]], ids: Mapping[int, str], db: Database) -> int:
-    """Commit the answers of saved queries, as when they were first; returns how many."""
+    """Commit the answers of saved queries with their original times; returns how many."""
     count = 0
     with db.write() as now:
         db.queries.refresh()
@@ -196,7 +196,7 @@ def _answer_of(query: Query, body: bytes, digest: bytes) -> Answer:
 
 
 def _sound(read: Callable[P, T], *columns: P.args, **named: P.kwargs) -> T | None:
-    """What is read from the columns of a row; None if they are damaged."""
+    """The result of ``read`` on the columns of a row; None if they are damaged."""
     try:
         return read(*columns, **named)
     except _DAMAGED:

@@ -1,4 +1,4 @@
-"""The store: what its users see."""
+"""The interface of the store."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Store:
     Open one per thread: it holds one connection, which belongs to that thread of that process and is
     closed by it. It must not cross a fork, and a child forked while one is open cannot open its own.
 
-    Every method is one transaction, durable when it returns, and a short one but for :meth:`republish`
-    (:meth:`results` is many). Whatever the machine refuses (full
-    disk, read-only, damage, a lock held too long) raises InfrastructureError, has changed nothing, and may
-    be tried again. Times are seconds on ``clock``, which all users of the directory share.
+    Every method is one transaction, durable when it returns, and short except :meth:`republish`;
+    :meth:`results` is many. When the machine fails (full disk, read-only, damage, a lock held too long),
+    InfrastructureError is raised, nothing has changed, and the call may be repeated. Times are seconds on
+    ``clock``, which all users of the directory share.
     """
 
     def __init__(self, database: Database, patience: Patience, backoff: Backoff) -> None:
@@ -85,9 +85,9 @@ class Store:
 
     @classmethod
     def view(cls, directory: Path, *, clock: Callable[[], float] = time.time) -> Store:
-        """Open the store in ``directory`` to read it, which needs no right to write and leaves no trace.
+        """Open the store in ``directory`` for reading, which needs no right to write and changes nothing.
 
-        What would write raises MisuseError. A store of an older version is not migrated, because services of
+        Methods that write raise MisuseError. A store of an older version is not migrated, because services of
         that version may be using it: ConfigError. Other errors as in :meth:`open`.
         """
         directory = Path(directory)
@@ -104,17 +104,17 @@ class Store:
     def admit(self, files: Sequence[QueryFile], *, limit_ms: int | None = None) -> list[bool]:
         """Store the queries of files durably, all or none; True for each query that is new, file by file.
 
-        Idempotent (F364 §4.2). A query that is there keeps the larger timeout and the larger priority, and
-        gains the witness if that is new. What is recorded of each file, its *submissions*, and the counters
-        ``admission.*`` are of the same transaction, and a file that is admitted again counts once. A result
-        with something new to tell is due for publication again. A query that ended ``unknown`` at its time
-        limit is open again if the limit has grown; ``limit_ms`` is the one the service gives every query.
-        A new query whose form is proven unsat is done at once.
+        Idempotent (F364 §4.2). A known query gets the larger timeout and the larger priority, and the witness
+        if that is new. The *submissions* of each file and the counters ``admission.*`` are written in the
+        same transaction, and a file that is admitted again counts once. A result with a further witness or
+        submission is due for publication again. A query that ended ``unknown`` at its time limit is open
+        again if the limit has grown; ``limit_ms`` is the limit that the service gives every query. A new
+        query whose form is proven unsat is done at once.
         """
         return admission.admit(self._db, files, limit_ms)
 
     def ingest(self, queries: Sequence[Query]) -> list[bool]:
-        """As :meth:`admit` for queries that are in no file: nobody is recorded as having submitted them."""
+        """As :meth:`admit` for queries that come from no file; no submissions are recorded."""
         return admission.ingest(self._db, queries)
 
     # Leases
@@ -127,7 +127,7 @@ class Store:
         return Owner(self._db, self._patience, presence)
 
     def reap(self) -> int:
-        """Put back the leases of owners that are proven dead; returns how many."""
+        """Release the leases of owners that are proven dead; returns how many."""
         return owners.reap(self._db, self._patience)
 
     def claim(
@@ -140,10 +140,10 @@ class Store:
     ) -> list[Lease]:
         """Lease up to ``limit`` pending or expired queries for ``lease_s`` seconds.
 
-        With ``affinity`` (``Lease.affinity`` of the last query) those of the same prefix, its extensions
-        and its ancestors come first. Without, or when there are none, it is the next query in the order and
-        those near it in the same sense; then any others in the order. The
-        attempt counts from now on. A query whose text is damaged is parked as an error and not handed out.
+        With ``affinity`` (``Lease.affinity`` of the last query) queries of the same prefix, its extensions
+        and its ancestors come first. After them, or without affinity, comes the next query in the order with
+        those near it in the same sense, and so on. The attempt counts from now on. A query whose text is
+        damaged ends as an error and is not leased.
         """
         if limit < 1:
             raise MisuseError("claim at least one query")
@@ -156,9 +156,9 @@ class Store:
     def complete(self, answered: Sequence[tuple[Lease, Answer]]) -> list[bool]:
         """Commit answers; False for each whose lease was lost: it is stale, and changes nothing.
 
-        An ``unknown`` at the limit is not kept if the query's limit has grown meanwhile: it is asked again.
-        Raises MisuseError, and commits none, if one may not be kept: a sat answer without a complete model
-        confirmed by another engine, an unknown or error without a reason.
+        An ``unknown`` at the limit is not kept if the query's limit has grown meanwhile; the query is solved
+        again. Raises MisuseError, and commits none, if one answer is incomplete: a sat without a complete
+        model confirmed by another engine, an unknown or error without a reason.
         """
         return queue.complete(self._db, answered)
 
@@ -176,7 +176,7 @@ class Store:
         return queue.release(self._db, leases)
 
     def refute(self, lease: Lease) -> None:
-        """The answer offered with this lease failed verification: its form is never reused again."""
+        """Report that the answer offered with this lease is wrong; its form is never reused again."""
         queue.refute(self._db, lease)
 
     def retry(self, query_id: str) -> bool:
@@ -220,8 +220,8 @@ class Store:
     def results(self, after: int = 0, *, wanted: Wanted = EVERY_ANSWER) -> Iterator[Result]:
         """Results in the order of completion, beginning behind number ``after``.
 
-        Only those that are ``wanted``, whose conditions on submissions are not looked at. No other answer is
-        read. Raises InfrastructureError at a damaged one.
+        Only those that are ``wanted``; its conditions on submissions are ignored. No other answer is read.
+        Raises InfrastructureError at a damaged one.
         """
         return listing.answered(self._db, after, wanted)
 
@@ -260,11 +260,11 @@ class Store:
                 self._db.bump(name, amount)
 
     def counts(self) -> Counts:
-        """How many queries are where. Costs the same whatever the store holds."""
+        """How many queries are in each state. Costs the same however large the store is."""
         return Counts.of(self.counters())
 
     def pace(self) -> Pace:
-        """How many queries came and were answered lately. Costs the same whatever the store holds."""
+        """How many queries came and were answered lately. Costs the same however large the store is."""
         with self._db.read() as connection:
             return pace(connection, self._db.now())
 
@@ -284,14 +284,14 @@ class Store:
         return outbox.sat_publications(self._db)
 
     def published(self, written: Iterable[Publication], inputs: Mapping[int, int] | None = None) -> None:
-        """The files of these publications are durable; what changed since they were read stays due.
+        """Record that the files of these publications are durable; one that changed meanwhile stays due.
 
-        ``inputs`` says how many new inputs a publication has, by its id.
+        ``inputs`` maps the id of a publication to its number of new inputs.
         """
         outbox.published(self._db, written, inputs or {})
 
     def publication_failed(self, publication_id: int, error: str) -> None:
-        """Writing failed; it is due again after a growing delay, and given up as a dead letter at last."""
+        """Record that writing failed; it is due again after a growing delay, and a dead letter in the end."""
         outbox.publication_failed(self._db, publication_id, error, self._backoff)
 
     def revive_publications(self) -> int:
@@ -305,7 +305,7 @@ class Store:
     # Knowledge
 
     def put(self, name: str, value: object) -> None:
-        """Remember a JSON value under a name, such as what the race learnt."""
+        """Remember a JSON value under a name, such as the times of engines that races learnt."""
         text = json.dumps(value, allow_nan=False)
         with self._db.write():
             self._db.connection.execute(
@@ -327,18 +327,18 @@ class Store:
         return journal_bytes(self._db.path)
 
     def write_back(self) -> tuple[int, int]:
-        """Write back what of the journal no reader holds: its pages, and how many of them are written back.
+        """Write back the part of the journal that no reader holds.
 
-        (-1, -1) if another process is at it.
+        Returns its pages and how many are written back; (-1, -1) if another process is writing back.
         """
         return write_back(self._db)
 
     def journal_readers(self) -> list[int]:
-        """Other processes that hold a place in the journal at this moment, as far as the kernel tells."""
+        """Other processes that hold a place in the journal at this moment, if the kernel shows them."""
         return journal_readers(self._db.path)
 
     def drop_attempts(self, before: float, *, dry_run: bool = False) -> tuple[int, int]:
-        """Forget how sat and unsat answers of before that time were found; how many, and their bytes."""
+        """Remove the attempts of sat and unsat answers older than ``before``; how many, and their bytes."""
         return drop_attempts(self._db, before, dry_run=dry_run)
 
     def salvage(self, directory: Path) -> Salvaged:
@@ -367,7 +367,7 @@ class Store:
 
 def _check_there(directory: Path) -> None:
     try:
-        # An empty file is what a failed disk leaves; to go on with it would hide that all is lost.
+        # A failing disk may leave an empty file; going on with it would hide that all data is lost.
         if not (directory / INDEX_NAME).is_file() or not (directory / INDEX_NAME).stat().st_size:
             raise no_store(directory)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Who asked what: the submissions of a query, and how they are recorded, read and listed.
+"""The submissions of a query: which files asked it; how they are recorded, read and listed.
 
 A submission is one ``check-sat`` of one file. Its key is the query, the mark of the file and the number of
 the ``check-sat``, so that a file which is admitted again after a crash is recorded once (F364 §4.2).
@@ -26,8 +26,8 @@ __all__ = [
     "submission_row",
 ]
 
-# Of a query that is submitted again and again so many of its oldest submissions are listed with its result,
-# and as many of the newest, each half while its metadata fits; all are kept and counted.
+# So many of the oldest submissions of a query are listed with its result, and as many of the newest, each
+# half only while its metadata fits. All submissions are kept and counted.
 LISTED = 128
 LISTED_METADATA = 512 * 1024
 
@@ -43,9 +43,9 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One ``check-sat`` of one file. What an earlier version did not record is None."""
+    """One ``check-sat`` of one file. Members that an earlier version did not record are None."""
 
-    file: str | None  # its name in the spool
+    file: str | None  # the name of the file in the spool
     number: int | None  # of the check-sat in it, from 1
     metadata: Mapping[str, object]
     submitted: float  # when it was admitted, in seconds since the epoch

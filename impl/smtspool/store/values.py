@@ -14,11 +14,11 @@ __all__ = ["Counts", "Lease", "Order", "Publication", "Result", "State"]
 
 
 class State(StrEnum):
-    """Where a query stands."""
+    """The state of a query."""
 
     PENDING = "pending"  # may be claimed
     WAITING = "waiting"  # another query of the same form is being solved for it
-    LEASED = "leased"  # somebody owns it until a deadline
+    LEASED = "leased"  # an owner has it until a deadline
     DONE = "done"  # has a result
 
 
@@ -35,9 +35,9 @@ class Order(StrEnum):
 class Lease:
     """The right to answer one query until ``deadline`` (seconds, the store's clock).
 
-    ``token`` grows with every lease of the query: it fences off whoever held an earlier one. ``reuse`` is
-    the answer of a solved query of the same form, its model already in this query's symbols; it is an
-    offer, and whoever takes it verifies it first.
+    ``token`` grows with every lease of the query and so fences off the owners of earlier ones. ``reuse`` is
+    the answer of a solved query of the same form, its model already in this query's symbols; it must be
+    verified before it is used.
     """
 
     query: Query
@@ -51,7 +51,7 @@ class Lease:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What names this lease among all leases ever given."""
+        """Identifies this lease among all leases ever given."""
         return self.query.id, self.token
 
     @property
@@ -62,7 +62,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The committed answer of one query."""
+    """The committed answer of one query, as :meth:`Campaign.results` gives them.
+
+    ``results(after=result.number)`` continues behind it.
+    """
 
     number: int  # order of completion; where to go on with ``results(after=...)``
     query_id: str
@@ -74,15 +77,15 @@ class Result:
 class Publication:
     """A result whose files are to be written.
 
-    ``id`` names this result, not the query: after ``retry`` the query gets another one, so an outdated
-    publication cannot acknowledge the new result. Nor can it what became due after it was read.
+    ``id`` names this result, not the query: after ``retry`` the query gets a new result with another id,
+    which an outdated publication cannot acknowledge. Nor does it acknowledge changes after it was read.
     """
 
     id: int
     remarks: Remarks
     witnesses: tuple[Witness, ...]
     submissions: Submissions
-    query: Query | None  # of a model that no witness says the bytes of
+    query: Query | None  # only for a model whose bytes no witness tells
     result: Result
     failures: int  # of earlier tries
     due: float  # seconds since the epoch
@@ -90,7 +93,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many queries are where, and how many results there are of each kind."""
+    """How many queries are in each state, and how many results there are of each kind."""
 
     pending: int
     waiting: int
@@ -118,7 +121,7 @@ class Counts:
 
     @classmethod
     def of(cls, counters: Mapping[str, int | float]) -> Counts:
-        """From the counters the triggers keep."""
+        """From the counters that triggers of the database maintain."""
         return cls(
             **{name: int(counters[f"queries.{name}"]) for name in ("pending", "waiting", "leased")},
             **{name: int(counters[f"results.{name}"]) for name in ("sat", "unsat", "unknown", "error")},

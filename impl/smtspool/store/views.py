@@ -1,15 +1,15 @@
 """Connections that only read, with or without the right to write.
 
-A reader of a database with a journal takes part in it: SQLite makes the journal and its index where they are
-missing and marks in the index how far it reads. Where none of that is allowed, or wanted:
+A reader of a database with a journal usually writes too: SQLite makes the journal and its index if they are
+missing, and marks in the index how far it reads. There are three cases in which it may not write:
 
-* a process has the store open, or died with it open: journal and index are there, and SQLite reads what it
-  may not write, with an index of its own in memory if no process keeps the one on disk;
-* no process has it open: there is no journal, and the file is everything. Opened as *immutable* it stays
-  without one, but then SQLite takes no locks either, and only the file can tell whether all that was read was
-  one state;
-* a journal without its index, as in a copy that forgot a file, in a folder that may not be written: there is
-  no way to read that where it lies, and an error says so.
+* A process has the store open, or died with it open. Journal and index exist, and SQLite can read them
+without writing; if no process maintains the index on disk, it makes one in memory.
+* No process has it open. There is no journal, and the file has everything. Opened as *immutable*, SQLite
+makes no journal, but takes no locks either. Whether all that was read is one state can then only be told by
+comparing the file before and after.
+* There is a journal without its index, as in an incomplete copy, in a folder that may not be written. It
+cannot be read there, and an error says so.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from smtspool.errors import InfrastructureError
 
 __all__ = ["Unused", "connect_view", "index_of", "journal_of", "unused"]
 
-# What changes in a file that nobody has open when it is used again: inode, size, time.
+# What changes in a file that no process has open as soon as one writes to it: inode, size, time.
 Unused = tuple[int, int, int]
 
 
 def connect_view(
     path: Path, timeout_s: float = 5.0, *, damaged: bool = False
 ) -> tuple[sqlite3.Connection, Unused | None]:
-    """A connection that writes nothing, and what :func:`unused` said of the file if it is immutable to it.
+    """A connection that writes nothing; and, if it was opened as immutable, what :func:`unused` gave before.
 
-    Where the schema may be ``damaged``, a line of it that cannot be read costs that one table.
-    Raises InfrastructureError for a journal that cannot be read here; SQLite's errors are left as they are.
+    With ``damaged``, a line of the schema that cannot be read makes only its own table unreadable.
+    Raises InfrastructureError for a journal that cannot be read here; errors of SQLite propagate.
     """
     while True:
         state = unused(path)
@@ -51,7 +51,7 @@ def connect_view(
         except sqlite3.Error as error:
             connection.close()
             if state is None and unused(path) is not None:
-                continue  # the process that had it open has closed it in between
+                continue  # the process that had it open has closed it meanwhile
             if state is None and not index_of(path).exists() and not os.access(path.parent, os.W_OK):
                 raise InfrastructureError(
                     f"{path}: its journal has no index (-shm), and none can be made here: "
@@ -65,7 +65,7 @@ def connect_view(
 
 
 def unused(path: Path) -> Unused | None:
-    """What changes when a store that nobody has open is used; None if it may be open, or is not there."""
+    """The state of a file that no process has open, to be compared later; None if it may be open."""
     try:
         status = path.stat()
     except OSError:
