@@ -12,7 +12,7 @@ from smtspool.files import Directory
 from smtspool.profile import Coordinator
 from smtspool.query import Query, parse_envelope
 from smtspool.sample import PROGRAMS, campaign, runs, telemetry
-from smtspool.service import Prober, Telemetry
+from smtspool.service import Increments, Prober
 from smtspool.solve import Cancellation, Portfolio
 
 from ..measure import Bench, Row, Sample, at_most
@@ -119,7 +119,7 @@ def _probes(bench: Bench) -> Iterator[Row]:
         for _, record in runs():
             coordinator.observe(record)
         coordinator.publish(force=True)
-        prober = Prober(coordinator.serve, Telemetry(), budget_s=BUDGET_SECONDS)
+        prober = Prober(coordinator.serve, Increments(), budget_s=BUDGET_SECONDS)
         for warm in (True, False):  # the first time round pays for the helpers
             for query in queries[:10] if warm else queries:
                 ours, hit = _with_probe(probing, prober, query)

@@ -18,7 +18,7 @@ from conformance.engine.gates import Gate, Idle, Nursery
 from conformance.engine.replay import Divergence
 from smtspool.profile import Generation, Policy, Record, build_candidate, parse_runtime
 from smtspool.query import Query, parse_envelope
-from smtspool.service import Prober, Settings, Telemetry, Worker
+from smtspool.service import Increments, Prober, Settings, Worker
 from smtspool.solve import Cancellation, ForkServer, Portfolio, parse_engine
 
 __all__ = ["ANSWERS", "DOMAINS", "check_answers", "check_domains", "expected_domains", "judge"]
@@ -212,7 +212,7 @@ def judge(gate: Gate) -> None:
         def refused() -> Any:
             raise AssertionError("nothing is stored here")
 
-        prober = Prober(lambda: served, Telemetry(), budget_s=5.0)
+        prober = Prober(lambda: served, Increments(), budget_s=5.0)
         worker = Worker(
             "oracle",
             Settings(),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from smtspool.service import Campaign, Settings
+from smtspool.service.increments import Increments
 from smtspool.service.profiling import Profiling
-from smtspool.service.telemetry import Telemetry
 from smtspool.store import Store
 from tests.e2e.campaign import Place
 
@@ -25,7 +25,7 @@ def learn(place: Place, *values: int, times: int = 8) -> None:
         (place.root / "spool" / "telemetry" / "run.json").write_text(json.dumps(run))
     campaign = Campaign.open(place.root)
     profiling = Profiling(
-        campaign, Settings(), Telemetry(), admits=True, open_store=lambda: Store.open(campaign.store)
+        campaign, Settings(), Increments(), admits=True, open_store=lambda: Store.open(campaign.store)
     )
     profiling.begin()
     profiling.close()

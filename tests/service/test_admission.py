@@ -20,8 +20,8 @@ from smtspool.service import Campaign, Service, Settings
 from smtspool.service import admission as module
 from smtspool.service.admission import OWNER_PATIENCE_SECONDS, Admission
 from smtspool.service.desk import Desk
+from smtspool.service.increments import Increments
 from smtspool.service.loops import FINISHED
-from smtspool.service.telemetry import Telemetry
 from smtspool.spool import ScanReport, Spool
 from smtspool.store import Store
 from tests.service.support import PATIENCE_S, answers, equation, query, submit
@@ -47,7 +47,7 @@ def admission(
         campaign,
         settings,
         desk,
-        Telemetry(),
+        Increments(),
         consumer="test",
         open_store=lambda: Store.open(campaign.store),
         admitted=lambda: None,

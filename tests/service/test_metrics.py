@@ -20,8 +20,8 @@ from smtspool.service.catalogue import CATALOGUE, entry_of
 from smtspool.service.desk import Desk
 from smtspool.service.exporter import Exporter
 from smtspool.service.histogram import Histogram
+from smtspool.service.increments import Increments
 from smtspool.service.loops import Health
-from smtspool.service.telemetry import Telemetry
 from smtspool.solve import RaceSummary
 from smtspool.spool import Outcome, ScanReport
 from smtspool.store import Store
@@ -50,13 +50,13 @@ def scraped(port: int) -> dict[tuple[str, ...], float]:
     }
 
 
-def exporter(campaign: Campaign, health: Health, telemetry: Telemetry) -> Exporter:
+def exporter(campaign: Campaign, health: Health, increments: Increments) -> Exporter:
     return Exporter(
         campaign,
         Settings(jobs=3),
         Desk(),
         health,
-        telemetry,
+        increments,
         open_store=lambda: Store.open(campaign.store),
     )
 
@@ -67,13 +67,13 @@ def health() -> Health:
 
 
 @pytest.fixture
-def telemetry() -> Telemetry:
-    return Telemetry()
+def increments() -> Increments:
+    return Increments()
 
 
 @pytest.fixture
-def port(campaign: Campaign, health: Health, telemetry: Telemetry) -> Iterator[int]:
-    with exposed(free_port(), exporter(campaign, health, telemetry)) as taken:
+def port(campaign: Campaign, health: Health, increments: Increments) -> Iterator[int]:
+    with exposed(free_port(), exporter(campaign, health, increments)) as taken:
         assert taken is not None
         yield taken
 
@@ -104,11 +104,11 @@ def test_the_campaign_is_told_with_labels_and_right_types(
             assert (family.type == "counter") is sample.name.endswith("_total")
 
 
-def test_the_process_is_told(port: int, health: Health, telemetry: Telemetry) -> None:
+def test_the_process_is_told(port: int, health: Health, increments: Increments) -> None:
     health.failed("admission", OSError("disk full"))
     health.failed("admission", OSError("disk full"))
-    telemetry.race(RaceSummary("z3", ("z3",), 0.1, 1, False, 250.0))
-    telemetry.scan(ScanReport(Outcome.SCANNED, accepted=2, latency=(0.02, 70.0)))
+    increments.race(RaceSummary("z3", ("z3",), 0.1, 1, False, 250.0))
+    increments.scan(ScanReport(Outcome.SCANNED, accepted=2, latency=(0.02, 70.0)))
     found = scraped(port)
     assert found["smtspool_failing", "admission"] == 2
     assert found[("smtspool_jobs",)] == 3
@@ -131,7 +131,7 @@ def test_a_store_that_cannot_be_read_leaves_what_is_known_of_the_process(
 
 def test_a_sum_over_services_counts_nothing_twice(campaign: Campaign, store: Store, port: int) -> None:
     store.bump({"wins.z3": 3})
-    with exposed(free_port(), exporter(campaign, Health(), Telemetry())) as other:
+    with exposed(free_port(), exporter(campaign, Health(), Increments())) as other:
         assert other is not None
         first, second = scraped(port), scraped(other)
         assert first["smtspool_engine_wins_total", "z3"] == 3
@@ -141,7 +141,7 @@ def test_a_sum_over_services_counts_nothing_twice(campaign: Campaign, store: Sto
 
 def test_when_the_one_that_tells_ends_another_one_does(campaign: Campaign, store: Store) -> None:
     def one() -> AbstractContextManager[int | None]:
-        return exposed(free_port(), exporter(campaign, Health(), Telemetry()))
+        return exposed(free_port(), exporter(campaign, Health(), Increments()))
 
     with one() as second:
         with one() as first:
@@ -214,21 +214,21 @@ def test_a_service_exposes_what_it_does(campaign: Campaign) -> None:
     assert found[("smtspool_services",)] == 1
 
 
-def test_afterwards_nobody_listens(campaign: Campaign, health: Health, telemetry: Telemetry) -> None:
+def test_afterwards_nobody_listens(campaign: Campaign, health: Health, increments: Increments) -> None:
     port = free_port()
-    with exposed(port, exporter(campaign, health, telemetry)):
+    with exposed(port, exporter(campaign, health, increments)):
         scraped(port)
     with pytest.raises(urllib.error.URLError):
         scraped(port)
 
 
-def test_port_0_serves_nothing(campaign: Campaign, health: Health, telemetry: Telemetry) -> None:
-    with exposed(0, exporter(campaign, health, telemetry)) as port:
+def test_port_0_serves_nothing(campaign: Campaign, health: Health, increments: Increments) -> None:
+    with exposed(0, exporter(campaign, health, increments)) as port:
         assert port is None
 
 
 def test_of_a_taken_port_the_next_free_one_is_taken(campaign: Campaign, port: int) -> None:
-    with exposed(port, exporter(campaign, Health(), Telemetry())) as second:
+    with exposed(port, exporter(campaign, Health(), Increments())) as second:
         assert second is not None and second > port
         assert scraped(port) and scraped(second)
 
@@ -239,6 +239,6 @@ def test_when_no_port_is_free_it_is_said_so(
     monkeypatch.setattr(metrics, "PORTS", 1)
     with (
         pytest.raises(OSError, match=f"every port of localhost from {port} to {port} is taken"),
-        exposed(port, exporter(campaign, Health(), Telemetry())),
+        exposed(port, exporter(campaign, Health(), Increments())),
     ):
         pass

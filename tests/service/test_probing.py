@@ -13,8 +13,8 @@ from smtspool.profile import Generation, Policy, Record, build_candidate
 from smtspool.query import Query, Status, parse_envelope
 from smtspool.service import Settings
 from smtspool.service.fleet import Fleet
+from smtspool.service.increments import Increments
 from smtspool.service.probing import Prober
-from smtspool.service.telemetry import Telemetry
 from smtspool.solve import Cancellation, CancelReason, Portfolio, ProbeEnd
 
 CONTEXT = "a" * 64
@@ -55,8 +55,8 @@ class Bench:
     def __init__(self, portfolio: Portfolio, served: Generation | None, *, budget_s: float = 1.0) -> None:
         self.served = served
         self.portfolio = portfolio
-        self.telemetry = Telemetry()
-        self.prober = Prober(lambda: self.served, self.telemetry, budget_s=budget_s)
+        self.increments = Increments()
+        self.prober = Prober(lambda: self.served, self.increments, budget_s=budget_s)
 
     def end(
         self, query: Query, *, limit_s: float = 10.0, cancel: Cancellation | None = None

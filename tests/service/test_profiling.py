@@ -18,8 +18,8 @@ from smtspool.query import Answer, Query, Status, parse_envelope
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service import profiling as module
 from smtspool.service.fleet import Fleet
+from smtspool.service.increments import Increments
 from smtspool.service.profiling import FEEDBACK_SECONDS, KNOWLEDGE, Profiling
-from smtspool.service.telemetry import Telemetry
 from smtspool.solve import Cancellation, Portfolio
 from smtspool.spool import Spool
 from smtspool.store import Store
@@ -80,7 +80,7 @@ def start(campaign: Campaign, clock: Clock) -> Iterator[Callable[..., Profiling]
             profiling = Profiling(
                 campaign,
                 SETTINGS,
-                Telemetry(),
+                Increments(),
                 admits=admits,
                 open_store=lambda: Store.open(campaign.store),
                 clock=clock,

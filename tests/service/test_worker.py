@@ -20,8 +20,8 @@ from smtspool.service import Campaign, Settings
 from smtspool.service.desk import Desk
 from smtspool.service.fleet import Fleet
 from smtspool.service.heartbeat import Heartbeat
+from smtspool.service.increments import Increments
 from smtspool.service.loops import FINISHED
-from smtspool.service.telemetry import Telemetry
 from smtspool.service.worker import BATCH_SECONDS, CLAIM_LIMIT, Worker
 from smtspool.solve import CancelReason, Portfolio
 from smtspool.store import Owner, Patience, Store
@@ -201,7 +201,7 @@ def test_a_lost_lease_cancels_the_solve_and_commits_nothing(
         store.ingest([endless])
         [stolen] = store.claim(owner.name, 60, 1)  # ... and somebody else had taken it
         reopen = partial(Store.open, campaign.store)
-        heartbeat = Heartbeat(SETTINGS, bench.desk, Telemetry(), open_store=reopen)
+        heartbeat = Heartbeat(SETTINGS, bench.desk, Increments(), open_store=reopen)
         heartbeat.step()
         heartbeat.close()
         until(lambda: not bench.desk.held(), "the end of the solve")
@@ -224,7 +224,7 @@ def test_leases_are_renewed_and_counters_written_although_nobody_can_see_who_is_
         lock = campaign.store / "owners" / f"{other.name.rsplit(':', 1)[1]}.lock"
         lock.unlink()
         os.mknod(lock, stat.S_IFSOCK | 0o600)  # which cannot be opened
-        counted = Telemetry()
+        counted = Increments()
         counted.add({"probes": 1})
         heartbeat = Heartbeat(SETTINGS, desk, counted, open_store=partial(Store.open, campaign.store))
         with pytest.raises(InfrastructureError, match="whether an owner lives"):

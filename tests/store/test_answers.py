@@ -88,7 +88,7 @@ def test_results_are_listed_in_the_order_of_completion(store: Store, lease: Leas
     assert [result.query_id for result in store.results(after=listed[-1].number)] == [lease.query.id]
 
 
-def test_telemetry_is_added_up_and_cannot_touch_the_counts_of_rows(store: Store, lease: Lease) -> None:
+def test_events_are_added_up_and_cannot_touch_the_counts_of_rows(store: Store, lease: Lease) -> None:
     store.bump({"races": 1, "seconds": 0.5})
     store.bump({"races": 2, "seconds": 0.25})
     assert (store.counters()["races"], store.counters()["seconds"]) == (3, 0.75)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .demo import run_demo
     from .export import Export, export_inputs
     from .figures import size
+    from .increments import Increments
     from .installed import BUNDLED, versions
     from .logs import complain, log_to_stderr, plain
     from .masters import MasteredService
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .service import Service
     from .signals import collected_signals, leave_if_unwinding, run_until_signalled
     from .status import Snapshot, look, snapshot
-    from .telemetry import Telemetry
     from .trace import traced
     from .unadmitted import Unadmitted, find_unadmitted
     from .worker import Worker
@@ -36,6 +36,7 @@ __all__ = [
     "Campaign",
     "Domain",
     "Export",
+    "Increments",
     "MasteredService",
     "Prober",
     "ProfileReport",
@@ -46,7 +47,6 @@ __all__ = [
     "Snapshot",
     "Solved",
     "Source",
-    "Telemetry",
     "Unadmitted",
     "What",
     "Worker",
@@ -87,6 +87,7 @@ __getattr__, __dir__ = exports(
         "demo": ("run_demo",),
         "export": ("Export", "export_inputs"),
         "figures": ("size",),
+        "increments": ("Increments",),
         "installed": ("BUNDLED", "versions"),
         "logs": ("complain", "log_to_stderr", "plain"),
         "masters": ("MasteredService",),
@@ -101,7 +102,6 @@ __getattr__, __dir__ = exports(
         "signals": ("collected_signals", "leave_if_unwinding", "run_until_signalled"),
         "screen": ("status_screen",),
         "status": ("Snapshot", "look", "snapshot"),
-        "telemetry": ("Telemetry",),
         "trace": ("traced",),
         "unadmitted": ("Unadmitted", "find_unadmitted"),
         "worker": ("Worker",),

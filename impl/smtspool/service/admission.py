@@ -13,8 +13,8 @@ from smtspool.store import Store
 from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
+from .increments import Increments
 from .loops import FINISHED, backoff_seconds
-from .telemetry import Telemetry
 
 __all__ = ["Admission"]
 
@@ -39,7 +39,7 @@ class Admission:
         campaign: Campaign,
         settings: Settings,
         desk: Desk,
-        telemetry: Telemetry,
+        increments: Increments,
         *,
         consumer: str,
         admits: bool,
@@ -52,7 +52,7 @@ class Admission:
         self._campaign = campaign
         self._settings = settings
         self._desk = desk
-        self._telemetry = telemetry
+        self._increments = increments
         self._consumer = consumer
         self._admits = admits
         self._once = once
@@ -89,7 +89,7 @@ class Admission:
             batch=self._settings.batch,
             serving_since=self._serving_since,
         )
-        self._telemetry.scan(report)
+        self._increments.scan(report)
         if report.outcome is Outcome.BUSY:
             return BUSY_PAUSE_SECONDS
         if not report.finished:
@@ -142,8 +142,8 @@ class Admission:
     def _count_rejected(self, number: int) -> None:
         """Durably, and at once: a pass that fails later, and a kill, lose no count but of the last batch."""
         assert self._store is not None
-        self._telemetry.add({"admission.rejected": number})
-        self._telemetry.flush(self._store)
+        self._increments.add({"admission.rejected": number})
+        self._increments.flush(self._store)
 
     def _is_last(self, report: ScanReport) -> bool:
         if self._unstable_passes >= UNSTABLE_PASSES:

@@ -32,10 +32,10 @@ from .catalogue import Entry, entry_of
 from .config import Settings
 from .desk import Desk
 from .histogram import Histogram
+from .increments import Increments
 from .logs import dropped_lines
 from .loops import Health
 from .status import Snapshot, snapshot
-from .telemetry import Telemetry
 
 __all__ = ["Exporter"]
 
@@ -53,7 +53,7 @@ class Exporter(Collector):
         settings: Settings,
         desk: Desk,
         health: Health,
-        telemetry: Telemetry,
+        increments: Increments,
         *,
         open_store: Callable[[], Store],
     ) -> None:
@@ -61,7 +61,7 @@ class Exporter(Collector):
         self._settings = settings
         self._desk = desk
         self._health = health
-        self._telemetry = telemetry
+        self._increments = increments
         self._open_store = open_store
         self._turn = threading.Lock()
         self._directory: Directory | None = None
@@ -111,11 +111,11 @@ class Exporter(Collector):
         yield failing
         lost = "Log lines that nobody read in time"
         yield self._single(CounterMetricFamily, "log_lines_lost", lost, dropped_lines())
-        yield self._histogram("race_duration_seconds", "How long races took", self._telemetry.raced)
+        yield self._histogram("race_duration_seconds", "How long races took", self._increments.raced)
         yield self._histogram(
             "admission_latency_seconds",
             "How long accepted files waited, while this service served",
-            self._telemetry.waited,
+            self._increments.waited,
         )
 
     # -- of the campaign --------------------------------------------------------------------------------

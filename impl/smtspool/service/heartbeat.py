@@ -9,8 +9,8 @@ from smtspool.store import Store
 
 from .config import Settings
 from .desk import Desk
+from .increments import Increments
 from .journal import JournalWatch
-from .telemetry import Telemetry
 
 __all__ = ["Heartbeat", "renew_leases"]
 
@@ -27,14 +27,14 @@ class Heartbeat:
         self,
         settings: Settings,
         desk: Desk,
-        telemetry: Telemetry,
+        increments: Increments,
         *,
         open_store: Callable[[], Store],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._desk = desk
-        self._telemetry = telemetry
+        self._increments = increments
         self._open_store = open_store
         self._clock = clock
         self._store: Store | None = None
@@ -45,7 +45,7 @@ class Heartbeat:
     def close(self) -> None:
         if self._store is not None:
             with self._store as store:
-                self._telemetry.flush(store)
+                self._increments.flush(store)
 
     def step(self) -> float:
         """One beat; returns the pause before the next, in seconds."""
@@ -56,8 +56,8 @@ class Heartbeat:
         if now >= self._renew_at:
             renew_leases(self._store, self._desk, self._settings.lease_seconds)
             self._renew_at = now + self._settings.lease_seconds / BEATS_PER_LEASE
-        if self._telemetry.news or now >= self._flush_at:
-            self._telemetry.flush(self._store)
+        if self._increments.news or now >= self._flush_at:
+            self._increments.flush(self._store)
             self._flush_at = now + IDLE_FLUSH_SECONDS
         self._store.reap()
         self._journal.look(self._store)

@@ -20,7 +20,7 @@ from smtspool.profile import MAX_FEEDBACK, Domain, Generation, Key, parse_runtim
 from smtspool.query import Query
 from smtspool.solve import Cancellation, Portfolio, Probe, ProbeEnd, restrict
 
-from .telemetry import Telemetry
+from .increments import Increments
 
 __all__ = ["Prober"]
 
@@ -64,11 +64,11 @@ class Prober:
     """Probes for all workers of a service. Thread-safe; the lock guards ``_found`` and ``_loads``."""
 
     def __init__(
-        self, serve: Callable[[], Generation | None], telemetry: Telemetry, *, budget_s: float
+        self, serve: Callable[[], Generation | None], increments: Increments, *, budget_s: float
     ) -> None:
         """``serve`` gives the generation that may be probed with; a budget of 0 probes nothing."""
         self._serve = serve
-        self._telemetry = telemetry
+        self._increments = increments
         self._budget_s = budget_s
         self._loaded: _Loaded | None = None
         self._lock = threading.Lock()
@@ -87,7 +87,7 @@ class Prober:
             restricted = restrict(query, operand, domain.key.bits, domain.values)
         except AdmissionError as error:
             log.debug("query %s: its operand cannot be probed: %s", query.id, error)
-            self._telemetry.add({"probes.refused": 1})
+            self._increments.add({"probes.refused": 1})
             return None
         if restricted is None:
             probe = Probe(ProbeEnd.REJECTED, None)
@@ -125,7 +125,7 @@ class Prober:
         with self._lock:
             before = self._found.get(domain, _NO_ROW)
             self._found[domain] = tuple(map(int.__add__, before, row))
-        self._telemetry.add({"probes": 1, f"probes.{probe.end}": 1, "probes.seconds": probe.solver_us / 1e6})
+        self._increments.add({"probes": 1, f"probes.{probe.end}": 1, "probes.seconds": probe.solver_us / 1e6})
 
     def take(self) -> list[dict[str, Any]]:
         """What probing came to since the last time, as telemetry documents, one or more for each program."""

@@ -21,10 +21,10 @@ from smtspool.store import Store
 
 from .campaign import Campaign
 from .config import Settings
+from .increments import Increments
 from .intake import Intake
 from .loops import MACHINE_FAILURES
 from .probing import Prober
-from .telemetry import Telemetry
 
 __all__ = ["KNOWLEDGE", "Profiling", "coordinator_of"]
 
@@ -63,17 +63,17 @@ class Profiling:
         self,
         campaign: Campaign,
         settings: Settings,
-        telemetry: Telemetry,
+        increments: Increments,
         *,
         admits: bool,
         open_store: Callable[[], Store],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Without ``admits`` it never leads: the spool is left to others, and the feedback to nobody."""
-        self.prober = Prober(self.serve, telemetry, budget_s=settings.probe_ms / 1e3)
+        self.prober = Prober(self.serve, increments, budget_s=settings.probe_ms / 1e3)
         self._campaign = campaign
         self._settings = settings
-        self._telemetry = telemetry
+        self._increments = increments
         self._admits = admits
         self._open_store = open_store
         self._clock = clock
@@ -166,7 +166,7 @@ class Profiling:
         finally:
             names = ("telemetry.accepted", "telemetry.rejected")
             counts = (intake.accepted - before[0], intake.rejected - before[1])
-            self._telemetry.add(dict(zip(names, counts, strict=True)))
+            self._increments.add(dict(zip(names, counts, strict=True)))
 
     def _publish(self, coordinator: Coordinator, *, force: bool = False) -> None:
         generation = coordinator.publish(force=force)

@@ -41,13 +41,13 @@ from .desk import Desk
 from .exporter import Exporter
 from .fleet import Fleet
 from .heartbeat import Heartbeat, renew_leases
+from .increments import Increments
 from .intake import submit_telemetry
 from .loops import FINISHED, MACHINE_FAILURES, Health, Loop
 from .metrics import exposed
 from .plate import Plate
 from .profiling import Profiling
 from .publisher import Publisher
-from .telemetry import Telemetry
 from .worker import Worker
 
 __all__ = ["Service"]
@@ -91,7 +91,7 @@ class Service:
         self._process = os.getpid()
         self.health = Health()
         self.desk = Desk()
-        self.telemetry = Telemetry()
+        self.increments = Increments()
         self._once = once
         self._admits = admits
         self._clock = clock
@@ -193,7 +193,7 @@ class Service:
             store = stack.enter_context(self.open_store(busy_timeout_s=START_BUSY_SECONDS))
             owner = stack.enter_context(store.register(presence))
             # Fork servers before threads: they are programs of their own, and cheap to start early.
-            fleet = stack.enter_context(Fleet(self.settings, observe=self.telemetry.race))
+            fleet = stack.enter_context(Fleet(self.settings, observe=self.increments.race))
             fleet.recall(store)
             self._plate.engines = fleet.engines
             self._plate.port = stack.enter_context(self._exposed())
@@ -222,7 +222,7 @@ class Service:
             self.settings,
             self.desk,
             self.health,
-            self.telemetry,
+            self.increments,
             open_store=self.open_store,
         )
         return exposed(self.settings.metrics_port, exporter)
@@ -234,7 +234,7 @@ class Service:
         profiling = Profiling(
             self.campaign,
             self.settings,
-            self.telemetry,
+            self.increments,
             admits=self._admits,
             open_store=self.open_store,
             clock=self._clock,
@@ -263,7 +263,7 @@ class Service:
             self.campaign,
             self.settings,
             self.desk,
-            self.telemetry,
+            self.increments,
             consumer=owner,
             admits=self._admits,
             once=self._once,
@@ -271,7 +271,7 @@ class Service:
             admitted=self._wake_workers,
         )
         heartbeat = Heartbeat(
-            self.settings, self.desk, self.telemetry, open_store=self.open_store, clock=self._clock
+            self.settings, self.desk, self.increments, open_store=self.open_store, clock=self._clock
         )
         self._publication = [publish]
         self._others = [

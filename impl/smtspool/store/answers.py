@@ -56,7 +56,7 @@ def outrun(answer: Answer) -> bool:
 
 
 def record(db: Database, now: float, number: int, answer: Answer) -> None:
-    """Add the result of a query, its outbox row and its telemetry to the current transaction."""
+    """Add the result of a query, its outbox row and what it counts to the current transaction."""
     body = answer_body(answer)
     limit_ms = answer.limit_ms if outrun(answer) else None
     result = db.connection.execute(

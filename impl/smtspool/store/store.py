@@ -246,12 +246,12 @@ class Store:
         return [identity.hex() for (identity,) in rows]
 
     def counters(self) -> dict[str, int | float]:
-        """Every counter: those of the tables, and telemetry such as ``wins.z3`` or ``stale``."""
+        """Every counter: of rows, and of events such as ``wins.z3`` or ``stale``."""
         with self._db.read() as connection:
             return dict(connection.execute("SELECT name, value FROM counters"))
 
     def bump(self, increments: Mapping[str, int | float]) -> None:
-        """Add to telemetry counters, durably and together."""
+        """Add to counters of events, durably and together."""
         for name in increments:
             if name.split(".")[0] in ("queries", "results", "publications"):
                 raise MisuseError(f"{name} counts rows and cannot be bumped")

@@ -16,13 +16,13 @@ from smtspool.store import Store
 
 from .histogram import Histogram
 
-__all__ = ["Telemetry"]
+__all__ = ["Increments"]
 
 # What passes that find nothing count.
 _IDLE = ("admission.scans.", "admission.lock_wait_seconds")
 
 
-class Telemetry:
+class Increments:
     """Increments since the last flush, and histograms of this process. Thread-safe; the lock guards
     ``_pending``."""
 

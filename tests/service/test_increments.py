@@ -10,7 +10,7 @@ from smtspool.errors import InfrastructureError
 from smtspool.service import Campaign, Settings
 from smtspool.service.desk import Desk
 from smtspool.service.heartbeat import IDLE_FLUSH_SECONDS, Heartbeat
-from smtspool.service.telemetry import Telemetry
+from smtspool.service.increments import Increments
 from smtspool.solve import RaceSummary
 from smtspool.spool import Outcome, ScanReport
 from smtspool.store import Store
@@ -23,11 +23,11 @@ RACE = RaceSummary("z3", ("bitwuzla", "z3"), 0.1, 1, False, 250.0)
 
 
 def test_scans_and_races_add_up(store: Store) -> None:
-    telemetry = Telemetry()
+    increments = Increments()
     for _ in range(2):
-        telemetry.scan(SCAN)
-        telemetry.race(RACE)
-    telemetry.flush(store)
+        increments.scan(SCAN)
+        increments.race(RACE)
+    increments.flush(store)
     counters = store.counters()
     assert counters["admission.scans.scanned"] == 2
     assert counters["admission.deferred"] == 2
@@ -36,34 +36,34 @@ def test_scans_and_races_add_up(store: Store) -> None:
 
 
 def test_what_was_flushed_is_not_counted_again(store: Store) -> None:
-    telemetry = Telemetry()
-    telemetry.scan(SCAN)
-    telemetry.flush(store)
-    telemetry.flush(store)
+    increments = Increments()
+    increments.scan(SCAN)
+    increments.flush(store)
+    increments.flush(store)
     assert store.counters()["admission.deferred"] == 1
 
 
 def test_a_refused_flush_loses_nothing(campaign: Campaign) -> None:
-    telemetry = Telemetry()
-    telemetry.scan(SCAN)
+    increments = Increments()
+    increments.scan(SCAN)
     with Store.open(campaign.store, busy_timeout_s=0.01) as store:
         with locked(campaign), pytest.raises(InfrastructureError):
-            telemetry.flush(store)
-        telemetry.scan(SCAN)
-        telemetry.flush(store)
+            increments.flush(store)
+        increments.scan(SCAN)
+        increments.flush(store)
         assert store.counters()["admission.deferred"] == 2
 
 
 def test_an_idle_service_writes_nothing_but_once_a_minute(campaign: Campaign, store: Store) -> None:
     now = 1000.0
-    telemetry = Telemetry()
+    increments = Increments()
     open_store = partial(Store.open, campaign.store)
-    heartbeat = Heartbeat(Settings(), Desk(), telemetry, open_store=open_store, clock=lambda: now)
+    heartbeat = Heartbeat(Settings(), Desk(), increments, open_store=open_store, clock=lambda: now)
 
     def beat(*reports: ScanReport) -> float:
         """How many idle scans the store knows of afterwards."""
         for report in reports:
-            telemetry.scan(report)
+            increments.scan(report)
         heartbeat.step()
         return store.counters().get("admission.scans.idle", 0)
 
