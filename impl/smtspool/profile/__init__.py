@@ -1,10 +1,11 @@
 """Value profiles: the values that programs were seen to compare become domains that a solver tries first.
 
-* :class:`Coordinator` - telemetry in, generations out; recovered by replay after a restart (F305).
+* :class:`Coordinator` - makes generations from telemetry; recovers by replay after a restart (F305).
 * :func:`build_candidate` - the one path from records to domains.
 * :func:`parse_runtime` - the domains of a generation, as a prober loads them.
 
-A domain is a hint: a model under it is a model, and that there is none says nothing.
+A domain is a hint. A model in which the operand has a value of the domain is a model of the query; if there
+is no such model, the query may have others.
 """
 
 from smtspool.profile.aggregate import Domain, Key

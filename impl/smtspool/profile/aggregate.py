@@ -1,4 +1,4 @@
-"""From records to profiles: what all runs of the window saw, by key (F300)."""
+"""From records to profiles: the values that all runs of the window saw, by key (F300)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Aggregate", "Domain", "Key", "Profile", "aggregate", "yields"]
 
 
 class Key(NamedTuple):
-    """Whose values: the operand of ``bits`` bits that the program ``context`` compares at ``site``."""
+    """An operand: that of ``bits`` bits which the program ``context`` compares at ``site``."""
 
     context: str
     site: int
@@ -62,7 +62,7 @@ class Profile:
         )
 
     def domain(self, policy: Policy) -> Domain | None:
-        """What a prober may be given; a limited profile of more than eight values is no domain."""
+        """The domain for probers; None for a profile that is not limited or has more than eight values."""
         if not self.limited(policy) or len(self.values) > MAX_DOMAIN:
             return None
         return Domain(self.key, tuple(value for value, _ in self.values))
@@ -80,8 +80,8 @@ class Aggregate:
 def aggregate(records: Sequence[Record]) -> Aggregate:
     """Sum rows by key. Of more than 4,096 keys, those whose names hash smallest are kept.
 
-    A 65th value of a key is dropped and saturates it. A key whose sums leave 64 bits is left out: what it
-    says cannot be written.
+    A 65th value of a key is dropped and saturates it. A key whose sums exceed 64 bits is left out, since they
+    cannot be written.
     """
     rows: dict[tuple[str, int, int], list[int]] = {}
     counts: dict[tuple[str, int, int], dict[int, int]] = {}
@@ -122,7 +122,7 @@ def _rank(profile: Profile) -> bytes:
 
 
 def yields(records: Iterable[Record], domains: Iterable[Domain]) -> dict[Domain, Yield]:
-    """What probing exactly these domains came to, summed over the records; nothing where sums overflow."""
+    """The outcomes of probing exactly these domains, summed over the records; without sums that overflow."""
     wanted = set(domains)
     found: dict[Domain, Yield | None] = {}
     for record in records:

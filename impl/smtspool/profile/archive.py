@@ -24,7 +24,7 @@ _KEPT = 8  # artifacts, the current one among them
 
 
 class Archive:
-    """A profile folder in the hands of its one coordinator. The directory stays the caller's."""
+    """A profile folder, used by its one coordinator. The caller closes the directory."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
@@ -34,8 +34,10 @@ class Archive:
         return read_stable(self._directory, STATE, MAX_STATE_BYTES)[0]
 
     def verify_state(self) -> str:
-        """The artifact that the checkpoint says was current, "" for none; raises as :meth:`read_state` if any
-        record of it is damaged."""
+        """The digest of the artifact that the checkpoint names as current, "" for none.
+
+        Raises as :meth:`read_state`, also if a record of the checkpoint is damaged.
+        """
         data = self.read_state()
         doubts = damage(data)
         if doubts:
@@ -46,14 +48,14 @@ class Archive:
         write_durable(self._directory, STATE, data)
 
     def read_generation(self) -> tuple[Artifact, Generation]:
-        """What the runtime file holds, if its artifact proves it byte for byte.
+        """The generation of the runtime file, if the file is byte for byte what its artifact gives.
 
         Raises as :meth:`read_state`; ``FileNotFoundError`` if there is no runtime file at all.
         """
         text = read_stable(self._directory, RUNTIME, MAX_RUNTIME_BYTES)[0]
         artifact, generation = self.read_artifact(parse_runtime(text).artifact_sha256)
         if generation.content != text:
-            raise AdmissionError(Reason.SCHEMA, "the runtime file is not what its artifact makes it")
+            raise AdmissionError(Reason.SCHEMA, "the runtime file differs from what its artifact gives")
         return artifact, generation
 
     def read_artifact(self, digest: str) -> tuple[Artifact, Generation]:
@@ -65,7 +67,7 @@ class Archive:
             raise AdmissionError(Reason.SCHEMA, f"the artifact {digest} is missing") from None
         artifact, generation = materialise(data)
         if generation.artifact_sha256 != digest:
-            raise AdmissionError(Reason.SCHEMA, f"the artifact {digest} is another one")
+            raise AdmissionError(Reason.SCHEMA, f"the file of artifact {digest} holds another artifact")
         return artifact, generation
 
     def write_artifact(self, candidate: Candidate) -> None:
@@ -76,14 +78,14 @@ class Archive:
         write_durable(self._directory, RUNTIME, candidate.generation.content)
 
     def digests(self) -> list[str]:
-        """Of all artifacts there are, the newest first."""
+        """The digests of all artifacts, the newest first."""
         with self._directory.child(_GENERATIONS) as generations:
             named = [name for name in generations.names() if name.endswith(".json")]
             named.sort(key=lambda name: generations.stat(name).st_mtime_ns, reverse=True)
         return [name.removesuffix(".json") for name in named]
 
     def prune(self, current: str) -> None:
-        """Remove all but ``current`` and the seven newest others, and what writers that died left behind."""
+        """Remove all artifacts but ``current`` and the seven newest others, and files that a crash left."""
         others = [digest for digest in self.digests() if digest != current]
         with self._directory.child(_GENERATIONS) as generations:
             for digest in others[_KEPT - 1 :]:

@@ -1,8 +1,8 @@
 """The artifact: every profile and every suppression with its reasons, sealed by its own digest (F300-F304).
 
-Three versions are read: v1 knows no suppression, v2 suppresses without looking at cost, v3 is written. An
-artifact proves itself: derived fields are recomputed from the counts, suppressions from their numbers. What
-it cannot prove is that the counts are those of the records; only replay does (F305 §2.1).
+Three versions are read: v1 has no suppression, v2 suppresses without regard to cost, v3 is written. When an
+artifact is read, derived fields are recomputed from its counts, and suppressions from their numbers. That
+does not show that the counts are those of the records; only replay does (F305 §2.1).
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _SCHEMA = "symcc-empirical-value-profile-v"
 _ADMISSION = {2: "symcc-empirical-domain-admission-v1", 3: "symcc-empirical-domain-admission-v2"}
 _REASON = {2: "low-validated-query-ratio-v1", 3: "costly-low-validated-query-ratio-v2"}
 _SEAL = "profile_sha256"
-_ENTROPY_ERROR = 1.5e-9  # another machine may round the ninth decimal otherwise
+_ENTROPY_ERROR = 1.5e-9  # another machine may round the ninth decimal differently
 
 
 class Suppression(NamedTuple):
-    """A domain that is not probed, and the numbers that say why."""
+    """A domain that is not probed, and the numbers that are the reason."""
 
     domain: Domain
     found: Yield
@@ -49,7 +49,7 @@ class Suppression(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """What some records come to under a policy. ``version`` is 3 unless it was read from an older file."""
+    """The profiles of some records under a policy. ``version`` is 3 unless it was read from an older file."""
 
     policy: Policy
     aggregate: Aggregate
@@ -58,7 +58,7 @@ class Artifact:
 
     @property
     def domains(self) -> tuple[Domain, ...]:
-        """What may be probed, by key."""
+        """The domains that may be probed, by key."""
         withheld = {one.domain for one in self.suppressed}
         domains = [profile.domain(self.policy) for profile in self.aggregate.profiles]
         return tuple(domain for domain in domains if domain is not None and domain not in withheld)
@@ -66,20 +66,20 @@ class Artifact:
     def seal(self) -> tuple[str, bytes]:
         """Its digest, and the file: one line of JSON with the digest in it.
 
-        Raises ``AdmissionError`` (too-large) if no reader would take it.
+        Raises ``AdmissionError`` (too-large) if readers would refuse its size.
         """
         document = _document(self)
         digest = _digest(document)
         data = json.dumps({**document, _SEAL: digest}, sort_keys=True).encode("ascii") + b"\n"
         if len(data) > MAX_ARTIFACT_BYTES:
             raise AdmissionError(
-                Reason.TOO_LARGE, f"an artifact of {len(data)} bytes would not be read again"
+                Reason.TOO_LARGE, f"an artifact of {len(data)} bytes is too large to be read again"
             )
         return digest, data
 
 
 def parse_artifact(data: bytes) -> tuple[str, Artifact]:
-    """The digest and the artifact of a file that proves itself; raises ``AdmissionError``."""
+    """The digest and the artifact of a file, verified. Raises ``AdmissionError``."""
     document = load(data, MAX_ARTIFACT_BYTES)
     digest = document.pop(_SEAL, None)
     if digest != _digest(document):
@@ -160,7 +160,7 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _read(document: Mapping[str, Any]) -> Artifact:
-    """The artifact, from what it says about the runs; what it derives is not looked at."""
+    """The artifact, from the fields about the runs; derived fields are ignored."""
     version = {f"{_SCHEMA}{number}": number for number in (1, 2, 3)}.get(_text(document, "schema"))
     if version is None:
         _refuse("its schema is none of v1, v2, v3")
@@ -277,7 +277,7 @@ def _natural(row: Any, name: str, most: int, least: int = 0) -> int:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal documents: the types count (``True`` is not 1), and the last digit of an entropy does not."""
+    """Whether documents are equal: types count (``True`` is not 1), the last digit of an entropy does not."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

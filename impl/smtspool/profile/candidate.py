@@ -26,7 +26,7 @@ class Generation:
     suppressed_count: int
 
     def means(self, other: Generation) -> bool:
-        """Whether a prober would do the same with both (F305 §3.2): counts may differ, domains not."""
+        """Whether both have the same domains, so that a prober acts alike (F305 §3.2); counts may differ."""
         return semantics(self.content) == semantics(other.content)
 
 

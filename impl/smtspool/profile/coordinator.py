@@ -1,8 +1,8 @@
-"""Who turns telemetry into generations, and after a restart knows whether to believe what is on disk (F305).
+"""The coordinator: it turns telemetry into generations, and after a restart decides what to serve (F305).
 
-A generation is served only while the latest look at the records justifies it: since a replay of the window
-that came to the same domains, since a build that did, or since it was published. Everything else - what was
-published before, under another policy, from records that have changed since - waits for the next build.
+A generation is served only while the latest build or replay of the window led to its domains, or while it is
+the one that was published last. Anything else on disk - published under another policy, or from records that
+have changed since - is not served before the next build.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ __all__ = ["Coordinator", "Snapshot"]
 
 log = logging.getLogger("smtspool")
 
-# What reading or writing a file may meet; anything else is a defect.
+# Errors that reading or writing a file may raise; any other is a defect.
 _FILE_TROUBLE = (OSError, AdmissionError, Unstable)
-_VERSION = 3  # of artifacts whose policy says everything
-# Records in memory, as text: twice what a checkpoint holds. A producer of huge records costs memory no more.
+_VERSION = 3  # of artifacts whose policy has all thresholds
+# Bytes of records in memory, as text: twice what a checkpoint holds. It bounds memory if records are huge.
 _MAX_WINDOW_BYTES = 2 * MAX_STATE_BYTES
 
 
 class _Built(StrEnum):
-    """What a build came to."""
+    """The outcome of a build."""
 
     NOTHING = "nothing"  # no domain, and none published before
-    SAME = "same"  # what a prober would do has not changed
+    SAME = "same"  # the domains have not changed
     NEW = "new"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A coordinator at one moment. ``dirty``: something is not on disk yet, or not believed yet."""
+    """A coordinator at one moment. ``dirty``: memory is not on disk yet, or disk and records may differ."""
 
     dirty: bool
-    doubts: tuple[str, ...]  # why recovery did not believe the disk; until the next good publish
+    doubts: tuple[str, ...]  # why recovery did not trust the disk; until the next publish that succeeds
     window_records: int
     current_version: str  # "" if none
     current_profiles: int
@@ -79,11 +79,11 @@ class Snapshot:
 
 
 class Coordinator:
-    """The one writer of a profile folder. Making it recovers what is on disk, and writes nothing.
+    """The one writer of a profile folder. The constructor recovers from disk, and writes nothing.
 
     :meth:`observe` and :meth:`publish` are for one thread; :meth:`serve` and :meth:`snapshot` take no lock
-    and are for all. No method raises for what is on disk or for what the disk refuses: that is counted, and
-    tried again by the next :meth:`publish`. Publish with ``force`` once before the first :meth:`serve`.
+    and are for all. No method raises because of files on disk or a disk that fails: failures are counted, and
+    the next :meth:`publish` tries again. Publish with ``force`` once before the first :meth:`serve`.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Coordinator:
 
     @property
     def dirty(self) -> bool:
-        """What is in memory may differ from what is on disk, or is not believed: publish."""
+        """Memory may differ from disk, or the disk is not trusted, so a publish is needed."""
         return self._dirty
 
     @property
@@ -125,7 +125,7 @@ class Coordinator:
         return tuple(self._window)
 
     def snapshot(self) -> Snapshot:
-        """How it is now."""
+        """The coordinator at this moment."""
         current, served = self._current, self._served
         return Snapshot(
             dirty=self._dirty,
@@ -141,7 +141,7 @@ class Coordinator:
     # -- serving ----------------------------------------------------------------------------------------
 
     def serve(self) -> Generation | None:
-        """The generation that may be probed with now; None while nothing is believed."""
+        """The generation that may be probed with now; None while the records justify none."""
         with action("Serve") as step:
             served = self._served
             step.outcome = "nothing" if served is None else "served"
@@ -150,7 +150,7 @@ class Coordinator:
     # -- publishing -------------------------------------------------------------------------------------
 
     def observe(self, document: Mapping[str, Any]) -> bool:
-        """Take a telemetry document into the window; False, and nothing else, if it is none."""
+        """Take a telemetry document into the window; False if it is not one."""
         record = Record.of(document)
         if record is None:
             return False
@@ -161,7 +161,7 @@ class Coordinator:
         return True
 
     def _remember(self, record: Record) -> None:
-        """Put ``record`` into the window; the oldest leave, for their number or for their size."""
+        """Put ``record`` into the window, and drop the oldest records if it is too long or too large."""
         if len(self._window) == self._window.maxlen:
             self._forget_oldest()
         self._window.append(record)
@@ -173,10 +173,10 @@ class Coordinator:
         self._window_bytes -= len(self._window.popleft().text)
 
     def publish(self, *, force: bool = False) -> Generation | None:
-        """Bring disk and prober up to the window; the new generation, or None if there is none.
+        """Build from the window, write and serve the result; the new generation, or None if there is none.
 
-        Does nothing while nothing is dirty, nor, unless forced, within the interval since the last attempt.
-        What fails stays dirty and leaves the generation before as the current one.
+        Does nothing unless dirty, nor, unless forced, within the interval since the last attempt. After a
+        failure it stays dirty, and the generation before stays the current one.
         """
         if not self._dirty or not (force or self._due()):
             return None
@@ -213,7 +213,7 @@ class Coordinator:
             built, candidate = self._judge()
             if built is _Built.FAILED:
                 self._counters = self._counters.plus(publication_failures=1)
-            # What the records have just been seen not to justify is not served a moment longer.
+            # A generation that the records do not lead to any more is no longer served from here on.
             self._served = self._current if built is _Built.SAME else None
             step.outcome = built.value
         return built, candidate
@@ -221,7 +221,7 @@ class Coordinator:
     def _judge(self) -> tuple[_Built, Candidate | None]:
         try:
             candidate = build_candidate(self._window, self._policy)
-        except Exception as error:  # the boundary around what records of any origin lead to
+        except Exception as error:  # records come from anywhere, so any failure to build is contained here
             log.exception("profiles: the records cannot be built from: %s", error)
             return _Built.FAILED, None
         if self._renewal:
@@ -248,7 +248,7 @@ class Coordinator:
         return written
 
     def _write_state(self, label: str, counters: Counters, *, settles: bool) -> bool:
-        """Checkpoint with ``counters``; they count only if it is written, and the failure if not."""
+        """Write a checkpoint with ``counters``, which take effect if it is written; else count a failure."""
         with action("WriteState", artifact=label, records=len(self._window)) as step:
             saved = self._written("the checkpoint", lambda: self._checkpoint(label, counters))
             step.outcome = "written" if saved else "failed"
@@ -287,7 +287,7 @@ class Coordinator:
     def _prune(self, generation: Generation) -> None:
         try:
             self._archive.prune(generation.artifact_sha256)
-        except OSError as error:  # a file too many hurts nobody
+        except OSError as error:  # further files do no harm
             log.info("profiles: old artifacts stay: %s", error)
 
     # -- recovery ---------------------------------------------------------------------------------------
@@ -316,14 +316,14 @@ class Coordinator:
                 step.outcome = "absent"
                 return None
             self._window.extend(state.records)
-            self._window_bytes = len(data)  # rather more than its records
+            self._window_bytes = len(data)  # a little more than its records
             self._counters = state.counters
             self._dirty = bool(state.doubts)
             step.outcome = "damaged" if state.doubts else "loaded"
         return state
 
     def _verify_runtime(self, state: State | None) -> list[str]:
-        """Find the current generation, and everything but the records that speaks against it."""
+        """Find the current generation, and all reasons against it except those that need the records."""
         doubts = []
         with action("VerifyRuntime") as step:
             try:
@@ -348,7 +348,7 @@ class Coordinator:
         return doubts
 
     def _replay(self, *, believed: bool) -> list[str]:
-        """Do the records lead to what is on disk? Only then, and if nothing else is wrong, it is served."""
+        """Compare the disk with what the records lead to; serve it if equal and nothing else is wrong."""
         with action("Replay", records=len(self._window)) as step:
             self._counters = self._counters.plus(recovery_replays=1)
             step.outcome = self._replayed()
@@ -371,7 +371,7 @@ class Coordinator:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No search for cycles: among the tuples of 10,000 records there is none, and it doubles the time."""
+    """Without the garbage collector, which doubles the time; the tuples of 10,000 records form no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:

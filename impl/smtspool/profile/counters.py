@@ -32,7 +32,7 @@ CONSUMPTION = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Since the first record of this folder; a missing or damaged one restarts at 0."""
+    """Counts since the first record of this folder; a counter that is missing or damaged restarts at 0."""
 
     records_observed: int = 0
     generations_published: int = 0
@@ -47,13 +47,13 @@ class Counters:
     consumption: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(CONSUMPTION, 0))
 
     def plus(self, **increments: int) -> Counters:
-        """These counters, and so much more."""
+        """These counters with ``increments`` added."""
         return replace(
             self, **{name: min(UINT64, getattr(self, name) + more) for name, more in increments.items()}
         )
 
     def consumed(self, document: Mapping[str, Any]) -> Counters:
-        """These counters, and what ``document`` says its run consumed; what is no count is 0."""
+        """These counters with those of the probers in ``document`` added; a malformed one counts as 0."""
         more = {
             name: min(UINT64, value + (document[name] if is_natural(document.get(name)) else 0))
             for name, value in self.consumption.items()
@@ -65,7 +65,7 @@ class Counters:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Counters:
-        """What :meth:`to_json` wrote, from among other members; saturated, and 0 for what is missing."""
+        """The counters among the members of ``document``; saturated, and 0 if missing."""
         counted = document.get("consumption")
         consumption = counted if isinstance(counted, Mapping) else {}
         return cls(

@@ -1,4 +1,4 @@
-"""The thresholds: what makes values a domain, and what makes a domain not worth probing (F300-F304)."""
+"""The thresholds: which values form a domain, and which domains are not worth probing (F300-F304)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PPM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Today's thresholds. Raises ``ConfigError`` for one that is out of range.
+    """The configured thresholds. Raises ``ConfigError`` for one that is out of range.
 
     A key is *limited* with at least ``min_observations`` and at most ``max_distinct_values``, none lost. A
     domain is *suppressed* after ``min_solver_queries`` probes that cost ``min_solver_time_us`` or more, of
@@ -35,7 +35,7 @@ class Policy:
                 raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
 
     def condemns(self, found: Yield) -> bool:
-        """Whether probing that came to ``found`` is not worth going on: sample, yield and cost all say so."""
+        """Whether ``found`` shows that probing does not pay: often tried, seldom validated, costly."""
         return (
             found.solver_queries >= self.min_solver_queries
             and found.validated * _PPM < found.solver_queries * self.min_validated_ratio_ppm

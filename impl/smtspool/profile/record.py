@@ -1,7 +1,7 @@
-"""Telemetry records: what one run saw and what its probes came to, normalised (F300, F303).
+"""Telemetry records: the values that one run saw and the outcomes of its probes, normalised (F300, F303).
 
-A document is read all at once and forgivingly by row: a row that breaks a law is dropped, the others stay.
-What comes out keeps every law, has each key once, and is the same for documents that say the same.
+A row of a document that breaks a rule is dropped, the others stay. The record keeps every rule, has each key
+once, and is the same for documents with the same content.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_natural(value: object, most: int = UINT64, least: int = 0) -> bool:
 
 
 class ProfileRow(NamedTuple):
-    """What a run saw of the operand of ``bits`` bits at ``site``."""
+    """The values that a run saw of the operand of ``bits`` bits at ``site``."""
 
     site: int
     bits: int
@@ -78,7 +78,7 @@ class ProfileRow(NamedTuple):
 
 
 class Yield(NamedTuple):
-    """What probing came to, summed: the last nine items of a feedback row."""
+    """The outcomes of probing, summed: the last nine items of a feedback row."""
 
     attempts: int = 0
     prefilter_rejects: int = 0
@@ -92,7 +92,7 @@ class Yield(NamedTuple):
 
     @property
     def lawful(self) -> bool:
-        """The conservation laws: nothing that was tried is missing, nothing counts twice."""
+        """Whether the sums agree: each attempt has one outcome, and each outcome one attempt."""
         return (
             self.attempts > 0
             and self.attempts == self.prefilter_rejects + self.solver_queries
@@ -107,7 +107,7 @@ class Yield(NamedTuple):
 
 
 class FeedbackRow(NamedTuple):
-    """What probing one exact domain came to; ``values`` ascend."""
+    """The outcomes of probing one exact domain; ``values`` ascend."""
 
     site: int
     bits: int
@@ -127,9 +127,9 @@ class Record:
     def of(cls, document: object, known: dict[str, ProfileRow | None] | None = None) -> Record | None:
         """Normalise ``document``; None if it is no telemetry or has no row that keeps the laws.
 
-        Rows past the first 4,096 profiles and 512 feedback rows are not looked at. Rows of one key are
-        merged, up to a sum that would leave 64 bits. Who reads many records passes the same ``known`` with
-        each: most runs of a program see again what others saw.
+        Rows after the first 4,096 profiles and 512 feedback rows are ignored. Rows of one key are merged,
+        unless the sum would exceed 64 bits. A caller that reads many records passes the same ``known`` with
+        each, as a cache of rows, since most runs of a program see the same values.
         """
         if not isinstance(document, Mapping):
             return None
@@ -153,12 +153,12 @@ class Record:
 
     @cached_property
     def text(self) -> str:
-        """The canonical document as a line of JSON: a window is written many times, a record made once."""
+        """The canonical document as a line of JSON, computed once, since a window is written many times."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits that name the record in traces."""
+        """Sixteen hexadecimal digits that identify the record in traces."""
         return sha256(self.text.encode()).hexdigest()[:16]
 
 
@@ -171,7 +171,7 @@ def parse_telemetry(data: bytes) -> dict[str, Any]:
     if Record.of(document) is None:
         raise AdmissionError(
             Reason.SCHEMA,
-            "no telemetry: no context of 64 lowercase hex digits, or no row that keeps the laws",
+            "not telemetry: it has no context of 64 lowercase hex digits, or no valid row",
         )
     return document
 
@@ -253,7 +253,7 @@ def _merged_profiles(rows: Iterable[ProfileRow]) -> tuple[ProfileRow, ...]:
 
 
 def _both(one: ProfileRow, other: ProfileRow) -> ProfileRow:
-    """One row for two of the same key; ``one`` itself if the sum leaves 64 bits."""
+    """One row for two of the same key; ``one`` itself if the sum exceeds 64 bits."""
     observations = one.observations + other.observations
     if observations > UINT64:
         return one

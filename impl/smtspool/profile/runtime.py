@@ -1,4 +1,4 @@
-"""The runtime text: the domains, as a prober loads them. All of it is sound, or none is used (F301)."""
+"""The runtime text: the domains, as a prober loads them. A text with any error is not used at all (F301)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A runtime text, read. No domains is a tombstone: what was there before is withdrawn."""
+    """A runtime text, read. Without domains it is a tombstone, which withdraws the domains before it."""
 
     artifact_sha256: str
     domains: tuple[Domain, ...]
@@ -45,13 +45,13 @@ def runtime_text(artifact_sha256: str, domains: Sequence[Domain]) -> bytes:
 
 
 def semantics(text: bytes) -> bytes:
-    """What ``text`` means to a prober: everything but the line that names the artifact."""
+    """The part of ``text`` that matters to a prober: all but the line that names the artifact."""
     head, _, rest = text.split(b"\n", 2)
     return head + b"\n" + rest
 
 
 def parse_runtime(text: bytes) -> Runtime:
-    """Read all of ``text``; raises ``AdmissionError`` for what :func:`runtime_text` never writes."""
+    """Read all of ``text``; raises ``AdmissionError`` for anything that :func:`runtime_text` never writes."""
     if len(text) > MAX_RUNTIME_BYTES:
         raise AdmissionError(Reason.TOO_LARGE, f"a runtime text of {len(text)} bytes")
     head, *lines = text.split(b"\n")

@@ -1,4 +1,4 @@
-"""The checkpoint: the window, what was last published from it, under which policy, and the counters."""
+"""The checkpoint: the window, the artifact last published from it, the policy, and the counters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LABEL = "current_artifact_sha256"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A checkpoint, read. ``doubts`` are the reasons why its records may not be those it was made of."""
+    """A checkpoint, read. ``doubts`` are reasons why its records may differ from those that were written."""
 
-    records: tuple[Record, ...]  # oldest first, at most the window of today
+    records: tuple[Record, ...]  # oldest first, at most as many as the configured window
     label: str  # digest of the artifact that was current; "" if none
     counters: Counters
     doubts: tuple[str, ...]
@@ -34,10 +34,10 @@ class State:
 def encode_state(
     records: Sequence[Record], label: str, counters: Counters, *, window: int, policy: Policy
 ) -> tuple[bytes, Counters]:
-    """The file, and the counters as they stand in it.
+    """The content of the file, and the counters in it.
 
-    While it is over 16 MiB the older quarter of the records is left out, which is counted and marked.
-    Raises ``AdmissionError`` (too-large) if a single record is.
+    While it is over 16 MiB, the older quarter of the records is left out, which is counted and marked.
+    Raises ``AdmissionError`` (too-large) if a single record is too large.
     """
     texts = [record.text for record in records]
     dropped = 0
@@ -57,7 +57,7 @@ def encode_state(
             return data, kept
         if len(texts) <= 1:
             raise AdmissionError(
-                Reason.TOO_LARGE, f"a checkpoint of {len(data)} bytes would not be read again"
+                Reason.TOO_LARGE, f"a checkpoint of {len(data)} bytes is too large to be read again"
             )
         oldest = max(1, len(texts) // 4)
         del texts[:oldest]
@@ -65,9 +65,9 @@ def encode_state(
 
 
 def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
-    """Read a checkpoint, also of a time before ``policy`` stood in it. Raises ``AdmissionError``.
+    """Read a checkpoint, also an old one that has no policy in it. Raises ``AdmissionError``.
 
-    A record without a sound row is dropped; that, like a row that is dropped, is a doubt.
+    A record without a valid row is dropped. A dropped record, like a dropped row, is a doubt.
     """
     document = _load(data)
     doubts = []
@@ -84,12 +84,12 @@ def parse_state(data: bytes, *, window: int, policy: Policy) -> State:
 
 
 def damage(data: bytes) -> tuple[str, ...]:
-    """What is wrong with a checkpoint whatever is asked of it today. Raises ``AdmissionError``."""
+    """The damage of a checkpoint, without regard to window and policy. Raises ``AdmissionError``."""
     return _records(_load(data), MAX_RECORDS)[1]
 
 
 def label_of(data: bytes) -> str:
-    """The artifact that a checkpoint says was current, "" for none. Raises ``AdmissionError``."""
+    """Digest of the artifact that a checkpoint names as current, "" for none. Raises ``AdmissionError``."""
     return str(_load(data).get(_LABEL) or "")
 
 
@@ -101,7 +101,7 @@ def _load(data: bytes) -> dict[str, Any]:
 
 
 def _records(document: dict[str, Any], window: int) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-    """The newest records, and why they may not be all of what they were."""
+    """The newest records, and the reasons why some may be missing."""
     doubts = []
     if not _complete(document):
         doubts.append("its oldest records did not fit")
@@ -119,11 +119,11 @@ def _records(document: dict[str, Any], window: int) -> tuple[tuple[Record, ...],
 
 
 def _whole(record: Record, document: Mapping[str, Any]) -> bool:
-    """Every row of ``document`` is in the record that was read from it."""
+    """Whether every row of ``document`` is in the record that was read from it."""
     rows, reports = document[PROFILES], document.get(FEEDBACK, ())
     return len(record.profiles) == len(rows) and len(record.feedback) == len(reports)
 
 
 def _complete(document: dict[str, Any]) -> bool:
-    """What it says itself; before it did, whether it was ever truncated."""
+    """Whether the window is complete: its own mark, or, in an old file, whether it was never truncated."""
     return document.get("records_complete", not Counters.of(document).checkpoint_truncations) is True

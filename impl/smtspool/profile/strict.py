@@ -1,4 +1,4 @@
-"""JSON files, bounded and with one meaning each. What they hold is checked by whoever reads them."""
+"""Strict JSON files of bounded size. Callers check their members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["load"]
 
 
 def load(data: bytes, max_bytes: int, encoding: str = "ascii") -> dict[str, Any]:
-    """The object that ``data`` is; no member twice, no NaN. Raises ``AdmissionError`` and nothing else."""
+    """The JSON object in ``data``; no member twice, no NaN. Raises ``AdmissionError`` and nothing else."""
     if len(data) > max_bytes:
         raise AdmissionError(Reason.TOO_LARGE, f"{len(data)} bytes; at most {max_bytes} are read")
     try:

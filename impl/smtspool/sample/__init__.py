@@ -1,8 +1,8 @@
-"""A small campaign of real path constraints, made here by walking small parsers symbolically.
+"""A small campaign of real path constraints, which are made by executing small parsers symbolically.
 
-:data:`PROGRAMS` are the parsers, :func:`campaign` their queries, :func:`flips` the proof by execution that an
-answer takes the other branch, :func:`explore` the search that feeds new inputs back, :func:`telemetry` what
-a run says about the values it compared, :func:`runs` the telemetry of all seeds.
+:data:`PROGRAMS` are the parsers and :func:`campaign` their queries. :func:`flips` executes a parser on an
+answer to see that it takes the other branch, and :func:`explore` is a search that feeds new inputs back.
+:func:`telemetry` is the record of one run, and :func:`runs` the records of all seeds.
 """
 
 from smtspool.sample.campaign import campaign, runs

@@ -17,8 +17,8 @@ CALIBRATION = 4  # runs of each seed, as a fuzzer begins with
 def campaign() -> Iterator[tuple[str, Envelope]]:
     """``(file name, smtspool-query-v1 envelope)`` of some hundreds of queries, the same in every process.
 
-    Neighbours share long prefixes; some targets are infeasible; what stands behind the header repeats
-    what was asked without it, up to names; ``keyword`` asks for preimages of a hash, which are hard.
+    Neighbouring queries share long prefixes, and some targets are infeasible. The queries behind the header
+    repeat those without it, up to names. ``keyword`` asks for preimages of a hash, which are hard to find.
     """
     for program in PROGRAMS.values():
         for header in (b"", HEADER):
@@ -30,7 +30,7 @@ def campaign() -> Iterator[tuple[str, Envelope]]:
 
 
 def runs() -> Iterator[tuple[str, dict[str, object]]]:
-    """``(file name, telemetry record)`` of every run of a seed: what a fuzzer would have seen by now."""
+    """``(file name, telemetry record)`` of every run of a seed, as a fuzzer would produce them."""
     for program in PROGRAMS.values():
         for header in (b"", HEADER):
             for number, seed in enumerate(program.seeds):

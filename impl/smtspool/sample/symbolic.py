@@ -80,7 +80,7 @@ def _operands_first(root: Term) -> list[Term]:
 
 
 def _written_out(root: Term, names: Mapping[Term, str]) -> str:
-    """``root`` in full, and what ``names`` has below it by name."""
+    """The text of ``root``, in which nodes that ``names`` has stand as their names."""
     words: list[str] = []
     stack: list[Term | str] = [root]
     while stack:
@@ -249,7 +249,7 @@ class BV:
         return self._truth("bvuge", other)
 
     def __index__(self) -> int:
-        """Where Python needs a plain number, the path commits to the one it has."""
+        """The concrete value, when Python needs a plain number; the path gets a branch that fixes it."""
         self._truth("=", self.value).decide(_caller(), self.value)
         return self.value
 

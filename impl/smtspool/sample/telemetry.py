@@ -1,4 +1,4 @@
-"""What a run says about the values it compared with constants: one telemetry record (F300)."""
+"""The telemetry record of a run: the values that it compared with constants (F300)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""From a run to the questions it raises: what input would have gone the other way, just here?
+"""The queries of a run: for each of its branches, which input takes the other side there?
 
-A run that decided ``c0, c1, … cn`` raises one query for each branch ``i``: prefix ``c0 … c(i-1)`` as they
-were decided, target the negation of ``ci``. All queries of a run share their prefixes. The answer to one
-is an input that follows the run up to branch ``i`` and leaves it there; :func:`flips` runs it to see.
+A run with the decisions ``c0, c1, … cn`` gives one query for each branch ``i``: its prefix is ``c0 …
+c(i-1)``, its target the negation of ``ci``. All queries of a run share their prefixes. A ``sat`` answer is an
+input that follows the run up to branch ``i`` and takes the other side there; :func:`flips` executes it to
+check.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def execute(program: Program, data: bytes, start: int = 0) -> Path:
 
 
 class Walk:
-    """The questions that the runs of one program raise, each asked once, over octets from ``start`` on."""
+    """The queries of the runs of one program, each made once, over octets from ``start`` on."""
 
     def __init__(self, program: Program, start: int = 0) -> None:
         self.program = program

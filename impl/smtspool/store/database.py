@@ -193,7 +193,7 @@ class Database:
             self._connect()
 
     def _check_unused(self) -> None:
-        """Raise InfrastructureError if a process wrote during a read without locks, which saw no one state."""
+        """Raise InfrastructureError if a process wrote during a read without locks, which may mix states."""
         if self._unused is None:
             return
         status = self.path.stat()
