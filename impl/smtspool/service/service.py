@@ -33,7 +33,7 @@ from smtspool.solve import CancelReason
 from smtspool.spool import Spool
 from smtspool.store import BUSY_TIMEOUT_SECONDS, Backoff, Patience, Presence, Store
 
-from .admission import Admission
+from .admitter import Admitter
 from .campaign import Campaign
 from .config import Settings
 from .descriptors import allow_descriptors
@@ -259,7 +259,7 @@ class Service:
             self._loop(f"worker-{number}", worker.step, worker.close)
             for number, worker in enumerate(workers, 1)
         ]
-        admission = Admission(
+        admitter = Admitter(
             self.campaign,
             self.settings,
             self.desk,
@@ -275,7 +275,7 @@ class Service:
         )
         self._publication = [publish]
         self._others = [
-            self._loop("admission", admission.step, admission.close),
+            self._loop("admission", admitter.step, admitter.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
             self._loop("engines", lambda: self._look_after(fleet), lambda: None),
             profile,

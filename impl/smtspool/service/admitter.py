@@ -1,4 +1,4 @@
-"""Admission: from the spool folder to the store, one scan at a time."""
+"""The thread that admits: from the spool folder to the store, one scan at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .desk import Desk
 from .increments import Increments
 from .loops import FINISHED, backoff_seconds
 
-__all__ = ["Admission"]
+__all__ = ["Admitter"]
 
 log = logging.getLogger("smtspool")
 
@@ -31,7 +31,7 @@ FOLLOWER_LOOK_SECONDS = 1.0
 OWNER_PATIENCE_SECONDS = 60.0
 
 
-class Admission:
+class Admitter:
     """The step of the admission thread; owns its database connection and its spool."""
 
     def __init__(

@@ -18,7 +18,7 @@ from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service import admission as module
-from smtspool.service.admission import OWNER_PATIENCE_SECONDS, Admission
+from smtspool.service.admitter import OWNER_PATIENCE_SECONDS, Admitter
 from smtspool.service.desk import Desk
 from smtspool.service.increments import Increments
 from smtspool.service.loops import FINISHED
@@ -42,8 +42,8 @@ def desk() -> Desk:
 
 def admission(
     campaign: Campaign, desk: Desk, settings: Settings = SETTINGS, **how: Any
-) -> AbstractContextManager[Admission]:
-    opened = Admission(
+) -> AbstractContextManager[Admitter]:
+    opened = Admitter(
         campaign,
         settings,
         desk,
