@@ -20,7 +20,7 @@ from smtspool.actions import action
 from smtspool.errors import MisuseError
 
 from .communicator import Communicator
-from .consensus import agree_plan
+from .comparison import compare_plans
 from .diagnostics import Code, Diagnostic, Position, Stage, contained
 from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed
 from .inputs import REAL_TIME, STARTUP, Attempt, Host, Time
@@ -158,7 +158,7 @@ class Master:
                 timeout=self._startup.timeout,
                 time=self._time,
             )
-            agreed = agree_plan(exchange, self._plan, members, self._host.keeps)
+            agreed = compare_plans(exchange, self._plan, members, self._host.keeps)
         except ExchangeFailed as error:
             self.fail(error.diagnostic)
             return

@@ -52,7 +52,7 @@ class RenewalPlan:
 
 @dataclass(frozen=True, slots=True)
 class AgreedPlan:
-    """A plan that all ``members`` ranks of an epoch were seen to have; :func:`.agree_plan` makes it."""
+    """A plan that all ``members`` ranks of an epoch were seen to have; :func:`.compare_plans` makes it."""
 
     plan: RenewalPlan
     epoch: str

@@ -1,4 +1,4 @@
-"""Configuration consensus: all ranks renew by the same plan, or none does (F332).
+"""The plans of all ranks are compared: all renew by the same one, or none does (F332).
 
 Along with it the ranks compare what each host must have for itself. Two hosts that would write one database
 are found here, before the first query is stored.
@@ -11,12 +11,14 @@ from .exchange import Exchange
 from .proof import Member
 from .renewal import AgreedPlan, RenewalPlan
 
-__all__ = ["agree_plan"]
+__all__ = ["compare_plans"]
 
 _FACTS = frozenset({"interval", "timeout", "jitter", "fingerprint", "keeps"})
 
 
-def agree_plan(exchange: Exchange, plan: RenewalPlan, members: tuple[Member, ...], keeps: str) -> AgreedPlan:
+def compare_plans(
+    exchange: Exchange, plan: RenewalPlan, members: tuple[Member, ...], keeps: str
+) -> AgreedPlan:
     """The plan, if every rank has exactly it and no two hosts keep the same.
 
     ``keeps`` names what this host has for itself, "" for nothing. ExchangeFailed otherwise, on every rank.
