@@ -33,6 +33,7 @@ LONGEST_LINE_OF_HELP = 60  # so that a list of commands fits a terminal
 # Which folders, or single modules, each of them may import.
 MAY_IMPORT: dict[str, set[str]] = {
     "actions": set(),
+    "backoff": set(),
     "errors": set(),
     "lazily": set(),
     "forks": set(),
@@ -40,7 +41,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": {"errors", "forks"},
     "query": {"errors"},
     "spool": {"actions", "errors", "files", "query"},
-    "store": {"errors", "forks", "query"},
+    "store": {"backoff", "errors", "forks", "query"},
     "solve": {"actions", "errors", "forks", "query", "threads"},
     "profile": {"actions", "errors", "files"},
     "cluster": {"actions", "errors", "files"},

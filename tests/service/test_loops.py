@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.service.loops import FINISHED, Ailment, Health, LastError, Loop, backoff_seconds
+from smtspool.service.loops import FINISHED, Ailment, Health, LastError, Loop
 from tests.service.support import PATIENCE_S, until
 from tests.solve.refusals import no_more_threads
 
@@ -104,12 +104,6 @@ def test_it_knows_since_when_and_keeps_the_last_error() -> None:
     assert health.last_error == LastError(20.0, "admission", "disk still full")
     health.failed("admission", OSError("again"))
     assert health.ailing()["admission"].since == 20.0
-
-
-def test_the_delay_doubles_up_to_half_a_minute() -> None:
-    delays = [backoff_seconds(failures) for failures in range(1, 200)]
-    assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
-    assert max(delays) == delays[-1] == 30.0
 
 
 def test_a_defect_is_kept_and_told_and_what_was_opened_is_closed(caplog: pytest.LogCaptureFixture) -> None:

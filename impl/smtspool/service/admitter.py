@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
+from smtspool.backoff import backoff_seconds
 from smtspool.query import QueryFile
 from smtspool.spool import Outcome, ScanReport, Spool
 from smtspool.store import Store
@@ -14,7 +15,7 @@ from .campaign import Campaign
 from .config import Settings
 from .desk import Desk
 from .increments import Increments
-from .loops import FINISHED, backoff_seconds
+from .loops import FINISHED
 
 __all__ = ["Admitter"]
 

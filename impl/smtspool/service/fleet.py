@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
+from smtspool.backoff import backoff_seconds
 from smtspool.errors import ClosedError, InfrastructureError, LastingError
 from smtspool.query import Query
 from smtspool.solve import (
@@ -27,7 +28,7 @@ from smtspool.solve import (
 from smtspool.store import Store
 
 from .config import Settings
-from .loops import FINISHED, Health, backoff_seconds
+from .loops import FINISHED, Health
 from .member import Member
 
 __all__ = ["Fleet", "NoEngineWorks"]

@@ -17,9 +17,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from smtspool import threads
+from smtspool.backoff import backoff_seconds
 from smtspool.errors import InfrastructureError
 
-__all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "LastError", "Loop", "backoff_seconds"]
+__all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "LastError", "Loop"]
 
 log = logging.getLogger("smtspool")
 
@@ -31,13 +32,6 @@ FINISHED = None
 
 BACKOFF_FIRST_SECONDS = 0.1
 BACKOFF_MAX_SECONDS = 30.0
-
-
-def backoff_seconds(
-    failures: int, *, first: float = BACKOFF_FIRST_SECONDS, most: float = BACKOFF_MAX_SECONDS
-) -> float:
-    """Delay after the ``failures``-th failure in a row: ``first``, doubled each time, ``most`` in the end."""
-    return min(most, first * 2.0 ** min(failures - 1, 20))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +159,8 @@ class Loop(threading.Thread):
             try:
                 pause = self._step()
             except MACHINE_FAILURES as error:
-                pause = backoff_seconds(self._health.failed(self.name, error))
+                failures = self._health.failed(self.name, error)
+                pause = backoff_seconds(failures, first=BACKOFF_FIRST_SECONDS, most=BACKOFF_MAX_SECONDS)
                 log.warning("%s (try again in %.1f s)", _words(error), pause)
                 self._hurried.wait(pause)
                 continue

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
+from smtspool.backoff import backoff_seconds
 from smtspool.query import Remarks
 
 from .database import Database
@@ -54,7 +55,7 @@ class Backoff:
     failures: int = 8  # after so many it becomes a dead letter
 
     def delay(self, failures: int) -> float:
-        return min(self.max_s, self.base_s * 2.0 ** min(failures - 1, 20))
+        return backoff_seconds(failures, first=self.base_s, most=self.max_s)
 
 
 def due_publications(db: Database, limit: int, backoff: Backoff) -> list[Publication]:
