@@ -18,7 +18,7 @@ from smtspool.solve import (
     Op,
     Request,
     parse_engine,
-    probe,
+    trial,
 )
 from tests.solve.tracks import no_trace, soon
 
@@ -263,14 +263,14 @@ def test_a_deep_term_costs_at_most_the_helper(generation):
 
 
 def test_every_engine_takes_every_logic(servers, engine):
-    capabilities = probe(servers[engine], soon())
+    capabilities = trial(servers[engine], soon())
     assert capabilities.logics == LOGICS, capabilities.trouble
     assert capabilities.incremental
     assert capabilities.takes("QF_BV") and not capabilities.takes("LIA")
 
 
 def test_an_engine_is_tried_in_no_other_logics_than_those_asked_about(servers):
-    capabilities = probe(servers["bitwuzla"], soon(), logics={"QF_ABV", "LIA"})
+    capabilities = trial(servers["bitwuzla"], soon(), logics={"QF_ABV", "LIA"})
     assert capabilities.logics == {"QF_BV", "QF_ABV"}
 
 
@@ -279,14 +279,14 @@ def test_an_engine_that_is_none_has_no_logics():
         no_trace(),
         ForkServer(parse_engine("none=/nonexistent/solver"), HelperLimits(spare=False)) as server,
     ):
-        capabilities = probe(server, soon())
+        capabilities = trial(server, soon())
     assert not capabilities.logics
     assert len(capabilities.trouble) == len(LOGICS)
 
 
-def test_a_helper_killed_during_the_probe_takes_no_logic_from_its_engine(tmp_path):
+def test_a_helper_killed_during_the_trial_takes_no_logic_from_its_engine(tmp_path):
     once = f"if mkdir {tmp_path}/killed; then kill -9 $PPID; fi 2>/dev/null; exec {Z3} -in"
     with no_trace(), ForkServer(EngineSpec("killed", ("sh", "-c", once))) as server:
-        capabilities = probe(server, soon())
+        capabilities = trial(server, soon())
     assert (tmp_path / "killed").is_dir()
     assert capabilities.logics == LOGICS, capabilities.trouble

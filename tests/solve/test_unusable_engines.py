@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.errors import InfrastructureError
-from smtspool.solve import EngineSpec, EngineUnusable, ForkServer, probe
+from smtspool.solve import EngineSpec, EngineUnusable, ForkServer, trial
 from tests.solve.tracks import eventually, no_trace, soon
 
 BROKEN = 'raise ImportError("libz3.so.4: cannot open shared object file")\n'
@@ -37,7 +37,7 @@ def test_the_cause_is_one_line_and_nothing_goes_to_the_terminal(
     wheel: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with no_trace(), ForkServer(EngineSpec("z3")) as server:
-        found = probe(server, soon())
+        found = trial(server, soon())
     assert (found.logics, found.trouble) == (frozenset(), (CAUSE,))
     assert capfd.readouterr().err == ""
 

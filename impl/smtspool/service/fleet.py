@@ -15,7 +15,7 @@ from smtspool.backoff import backoff_seconds
 from smtspool.errors import ClosedError, InfrastructureError, LastingError
 from smtspool.query import Query
 from smtspool.solve import (
-    PROBED,
+    LOGICS,
     Hedge,
     HedgePolicy,
     HelperLimits,
@@ -37,8 +37,8 @@ log = logging.getLogger("smtspool")
 
 MIB = 1 << 20
 KNOWLEDGE = "hedging"
-# Longest an engine may take to start and to answer all probes.
-PROBE_SECONDS = 30.0
+# Longest an engine may take to start and to pass its trial.
+TRIAL_SECONDS = 30.0
 # How often a service looks after its engines.
 LOOK_SECONDS = 1.0
 # When an engine that is out is tried again: first, and in the end.
@@ -54,7 +54,7 @@ class Fleet:
     """One fork server per engine, shared by the portfolios of all workers, and one hedge policy.
 
     Fork servers are programs of their own, started here; close the portfolios before the fleet. Entering it
-    waits until every engine has answered its probes, so no query pays for an engine's start; with ``first``,
+    waits until every engine has had its trial, so no query pays for an engine's start; with ``first``,
     only the engine that leads the race for that query, and each other is started when somebody asks it. An
     engine that does not work is left out until :meth:`look` finds that it does; InfrastructureError if none
     works.
@@ -65,7 +65,7 @@ class Fleet:
         settings: Settings,
         *,
         first: Query | None = None,
-        logics: Container[str] = PROBED,
+        logics: Container[str] = LOGICS,
         observe: Callable[[RaceSummary], object] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -119,7 +119,7 @@ class Fleet:
             for member in members.values():
                 member.start()  # all of them first: they import their engines at the same time
         for name in members if plan is None else plan.order:
-            if members[name].works(self.clock() + PROBE_SECONDS) and in_turn:
+            if members[name].works(self.clock() + TRIAL_SECONDS) and in_turn:
                 break
 
     def look(self, health: Health) -> float | None:
@@ -139,7 +139,7 @@ class Fleet:
         if now < self._again_at.get(name, now):
             return
         if name in self._again_at:
-            member.works(now + PROBE_SECONDS, again=True)
+            member.works(now + TRIAL_SECONDS, again=True)
         trouble, loop = member.trouble, f"engine {name}"
         if trouble is None:
             self._again_at.pop(name, None)

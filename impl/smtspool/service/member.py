@@ -1,4 +1,4 @@
-"""One engine of a fleet: started when somebody first needs it, believed once it has answered its probes."""
+"""One engine of a fleet: started when somebody first needs it, believed once it has passed its trial."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Container
 
 from smtspool.errors import ClosedError, InfrastructureError
-from smtspool.solve import PROBED, Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, probe
+from smtspool.solve import LOGICS, Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, trial
 
 __all__ = ["Member"]
 
@@ -28,7 +28,7 @@ class Member:
         spec: EngineSpec,
         limits: HelperLimits,
         *,
-        logics: Container[str] = PROBED,
+        logics: Container[str] = LOGICS,
         clock: Callable[[], float],
     ) -> None:
         self.spec = spec
@@ -51,7 +51,7 @@ class Member:
             return self._server
 
     def works(self, deadline: float, *, again: bool = False) -> bool:
-        """Whether it can do anything: found out once by its probes, or ``again``, and said once if it cannot.
+        """Whether it can do anything: found out once by a trial, or ``again``, and said once if it cannot.
 
         Raises InfrastructureError if the deadline passes first; then nothing is found out.
         """
@@ -59,7 +59,7 @@ class Member:
             raise self._late()
         try:
             if self._found is None or again:
-                found = probe(self.start(), deadline, logics=self._logics)
+                found = trial(self.start(), deadline, logics=self._logics)
                 if found.trouble and self._clock() >= deadline:
                     raise self._late()
                 if not found.logics and not again:
@@ -81,7 +81,7 @@ class Member:
 
     @property
     def start_s(self) -> float:
-        """What passes before it can answer, about: nothing, once it has answered its probes."""
+        """What passes before it can answer, about: nothing, once it has passed its trial."""
         return START_SECONDS if self._found is None else 0.0
 
     def takes(self, logic: str) -> bool:

@@ -13,7 +13,7 @@ from smtspool.lazily import exports
 if TYPE_CHECKING:
     from .bundled import BUNDLED, ENGINES
     from .cancellation import Cancellation, CancelReason
-    from .capabilities import PROBED, Capabilities, probe
+    from .capabilities import LOGICS, Capabilities, trial
     from .domainprobe import Probe, ProbeEnd, restrict
     from .engineanswer import EngineAnswer
     from .forkserver import EngineUnusable, ForkServer
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BUNDLED",
     "ENGINES",
-    "PROBED",
+    "LOGICS",
     "CancelReason",
     "Cancellation",
     "Capabilities",
@@ -59,8 +59,8 @@ __all__ = [
     "RunningTime",
     "Verdict",
     "parse_engine",
-    "probe",
     "restrict",
+    "trial",
 ]
 
 __getattr__, __dir__ = exports(
@@ -68,7 +68,7 @@ __getattr__, __dir__ = exports(
     {
         "bundled": ("BUNDLED", "ENGINES"),
         "cancellation": ("Cancellation", "CancelReason"),
-        "capabilities": ("PROBED", "Capabilities", "probe"),
+        "capabilities": ("LOGICS", "Capabilities", "trial"),
         "domainprobe": ("Probe", "ProbeEnd", "restrict"),
         "engineanswer": ("EngineAnswer",),
         "forkserver": ("EngineUnusable", "ForkServer"),

@@ -16,7 +16,7 @@ from .forkserver import EngineUnusable, ForkServer
 from .generation import Generation
 from .request import Op, Reply, Request
 
-__all__ = ["PROBED", "Capabilities", "probe"]
+__all__ = ["LOGICS", "Capabilities", "trial"]
 
 _FIVE = re.compile(r"#x05|#b00000101|\(_ bv5 8\)")
 
@@ -39,7 +39,7 @@ _ASSERTIONS = {
     "QF_AUFBV": "(assert (= (f (select a x)) #x07))(assert (= (bvadd x #x01) #x06))",
 }
 
-PROBED: tuple[str, ...] = tuple(_DECLARATIONS)
+LOGICS: tuple[str, ...] = tuple(_DECLARATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Capabilities:
         return logic in self.logics
 
 
-def probe(server: ForkServer, deadline: float, *, logics: Container[str] = PROBED) -> Capabilities:
+def trial(server: ForkServer, deadline: float, *, logics: Container[str] = LOGICS) -> Capabilities:
     """Ask a helper of its own two tiny queries per logic. An engine that fails them all has no logics.
 
     Of the logics besides ``QF_BV`` only those in ``logics`` are tried. The helper is replaced when it fails:
@@ -66,13 +66,13 @@ def probe(server: ForkServer, deadline: float, *, logics: Container[str] = PROBE
     incremental = False
     generation: Generation | None = None
     with ExitStack() as helpers:
-        for logic in (one for one in PROBED if one == _ALWAYS or one in logics):
+        for logic in (one for one in LOGICS if one == _ALWAYS or one in logics):
             complaint: str | None = None
             for _ in range(_TRIES):
                 try:
                     if generation is None or not generation.valid:
                         generation = server.spawn(deadline)
-                        helpers.callback(generation.retire, "probe over")
+                        helpers.callback(generation.retire, "trial over")
                     sat, unsat = _ask(generation, logic, deadline)
                 except EngineUnusable as error:
                     return Capabilities(server.spec.name, frozenset(), False, (error.cause,))
@@ -97,7 +97,7 @@ def _ask(generation: Generation, logic: str, deadline: float) -> tuple[Reply, Re
     """A satisfiable query, then one with one assertion more against it, on the stack if there is one."""
     sat, unsat = (
         generation.exchange(
-            Request(f"probe-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
+            Request(f"trial-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline
         )
         for query in _queries(logic)
     )
