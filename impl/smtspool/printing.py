@@ -1,6 +1,7 @@
-"""What commands print: JSON lines for machines, words and tables for people.
+"""Output of the commands: JSON lines for machines, words and tables for people.
 
-What draws on a terminal is imported where it is drawn: it takes longer than a small query.
+The library that draws tables is imported only when it is used, since importing it takes longer than a small
+query.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def document(members: Mapping[str, object]) -> None:
 
 
 def progress(files: list[Path], what: str) -> Iterator[Path]:
-    """The files, behind a progress bar where stderr is a terminal and there are many."""
+    """The files; with a progress bar if stderr is a terminal and there are many."""
     if len(files) < MANY or not sys.stderr.isatty():
         yield from files
         return
@@ -77,7 +78,7 @@ def solved(one: Solved, *, several: bool, with_model: bool, as_json: bool) -> No
 
 
 def notes(script: str, texts: Iterable[str]) -> None:
-    """What was dropped when ``script`` was read."""
+    """Print the notes about what was dropped when ``script`` was read."""
     for text in texts:
         _complain(f"{script}: {text}")
 
@@ -98,7 +99,7 @@ def submitted(
     checked: bool,
     as_json: bool,
 ) -> None:
-    """What was submitted under which names, with the ids of its queries if it was ``checked``."""
+    """Print the names of submitted files in the spool, with the ids of their queries if ``checked``."""
     if as_json:
         files = [
             {"file": str(path), "name": name, "ids": list(ids) if checked else None}
@@ -116,7 +117,7 @@ def submitted(
 
 
 def exported(done: Export, folder: Path, *, as_json: bool) -> None:
-    """What an export did; what else there is to know goes to stderr."""
+    """Print what an export did; its notes go to stderr."""
     if as_json:
         document(done.to_json())
         return
@@ -185,7 +186,7 @@ class Results:
             self._row("", status, "", "", "", reason, one.name)
 
     def _row(self, *cells: str) -> None:
-        # They may quote what a helper or a producer wrote; a row stays one line.
+        # Cells may quote text of helpers or producers, so control characters and line breaks are replaced.
         told = [plain(" ".join(cell.split())) for cell in cells]
         if self._tabular:
             self._table.add_row(*told)

@@ -1,7 +1,7 @@
-"""The command line: parse, call the service or the public API, print. No logic of its own.
+"""The command line: parse arguments, call the service or the public API, print. It has no logic of its own.
 
-``app`` holds what commands share and the table of all commands; each other module holds the commands of one
-subject, and is imported when one of them is given.
+``app`` has the table of all commands and what they share; each other module has the commands of one subject,
+and is imported only when one of them is given.
 """
 
 from .app import COMMANDS, Exit, app

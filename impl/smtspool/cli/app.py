@@ -1,8 +1,8 @@
-"""What the commands share: the application, its exit codes, and options that mean the same everywhere.
+"""Common parts of the commands: the application, exit codes, and options that mean the same everywhere.
 
-:data:`COMMANDS` is the list of commands that ``--help`` prints. Each lives in a module of this folder, which
-registers it with ``@app.command`` and is imported when the command is given, and not before: a command costs
-what its own module imports. A new command is a line here and a function there.
+:data:`COMMANDS` is the list of commands that ``--help`` prints. Each is defined in a module of this folder,
+which registers it with ``@app.command`` and is imported only when the command is given, since imports take
+most of a short command's time. To add a command, add a line here and a function there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COMMANDS = {
     "retry": ("upkeep", "Put queries that ended undecided back into the queue."),
     "republish": ("upkeep", "Have result files written again."),
     "fsck": ("upkeep", "Verify the store and change nothing."),
-    "prune": ("care", "Remove what a campaign can do without."),
+    "prune": ("care", "Remove old files that a campaign does not need."),
     "backup": ("care", "Copy a campaign, served or not, and verify it."),
     "salvage": ("care", "Make a new campaign of what a damaged store still holds."),
     "config": ("upkeep", "Print the settings in force and where each came from."),
@@ -52,7 +52,7 @@ down; 74 the machine failed us; 128+N signal N."""
 
 
 class Exit(IntEnum):
-    """What the process says when it ends; ``sysexits`` where there is one."""
+    """Exit codes of the process; those of ``sysexits`` where one fits."""
 
     DONE = 0
     MISUSE = 2
@@ -64,7 +64,7 @@ class Exit(IntEnum):
 
 
 class _Unread(TyperCommand):
-    """A command whose module is imported when it is given; until then it is a name and a line of help."""
+    """A command whose module is not imported yet: a name and a line of help."""
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         assert self.name is not None
@@ -74,7 +74,7 @@ class _Unread(TyperCommand):
 
 
 class _Commands(TyperGroup):
-    """All of :data:`COMMANDS`: those whose module is imported, and a stand-in for each other."""
+    """All of :data:`COMMANDS`; those whose module is not imported yet have a stand-in."""
 
     def __init__(self, *, commands: dict[str, Any], **attributes: Any) -> None:
         unread = {name: _Unread(name, short_help=line) for name, (_, line) in COMMANDS.items()}
@@ -102,10 +102,10 @@ Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds 
 
 
 def timeout_ms(seconds: float | None) -> int | None:
-    """Milliseconds, at least one. Raises :class:`MisuseError` for what is no number above 0."""
+    """Milliseconds, at least one. Raises :class:`MisuseError` for anything but a number above 0."""
     if seconds is None:
         return None
-    milliseconds = seconds * 1e3  # infinite for some numbers that are not
+    milliseconds = seconds * 1e3  # may overflow to infinity
     if not 0 < milliseconds < math.inf:  # written so that it refuses NaN too
         raise MisuseError(f"--timeout must be a number of seconds above 0, an hour at most, not {seconds:g}")
     return max(1, round(milliseconds))

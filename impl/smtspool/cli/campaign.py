@@ -46,12 +46,13 @@ def submit(
     """Publish FILEs durably in the campaign's spool; a taken name gets a fresh suffix.
 
     Prints a line for each query: its file, a tab, its id. A file that no service would admit is not
-    published; the others are, and the exit code is 2. With --no-check such a file shows up in rejected/.
+    published; the others are, and the exit code is 2. With --no-check a service moves such a file to
+    rejected/.
     """
     campaign = service.Campaign.open(directory)
     paths = expand(files, files_from)
     missing = [str(path) for path in paths if str(path) != "-" and not path.exists()]
-    if missing:  # before the first is published: a command with a mistyped name can be given again
+    if missing:  # checked before any is published, so that the command can be repeated
         raise MisuseError(f"nothing is submitted, no such file: {', '.join(missing)}")
     large = [str(path) for path in paths if path.is_file() and path.stat().st_size > Limits().file]
     if large:

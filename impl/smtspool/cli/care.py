@@ -1,4 +1,4 @@
-"""Taking care of a campaign: what can go, a copy, and what a damaged store still holds."""
+"""Care of a campaign: removing old files, copying it, and rescuing what a damaged store still has."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def salvage(directory: Dir, new: New, as_json: Json = False) -> None:
 def backup(directory: Dir, new: New, as_json: Json = False) -> None:
     """Copy a campaign to NEW, served or not, and verify the copy; exit 5 on any finding.
 
-    The store is copied as it is at one moment, with the files of spool/. out/ is not: it follows from the
-    store, `smtspool republish NEW --all` and `smtspool serve NEW` write it. The right to read DIR is enough.
-    A setting `store` is left out: the copy's store is in NEW.
+    The store is copied as it is at one moment, with the files of spool/. out/ is not copied, since it is
+    derived from the store: `smtspool republish NEW --all` and `smtspool serve NEW` write it. The right to
+    read DIR is enough. A setting `store` is not copied: the copy's store is in NEW.
     """
     made = service.back_up(service.Campaign.open(directory), new)
     if as_json:
@@ -96,7 +96,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what a campaign can do without. No query and no answer is ever removed.
+    """Remove old files and attempts that a campaign does not need. Queries and answers are never removed.
 
     accepted: files whose queries are stored. rejected: bad files with their sidecars. results: files of
     out/results/, which `republish --all` brings back. attempts: how sat and unsat answers were found.

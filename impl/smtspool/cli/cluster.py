@@ -1,4 +1,4 @@
-"""Shared directories: what one host can do with them, and whether their locks hold between hosts."""
+"""Shared directories: which operations work from one host, and whether their locks hold between hosts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .app import Exit, Json, app
 _CODES = {
     Rights.EVERY_MASTER: Exit.DONE,
     Rights.ONE_OWNER: Exit.UNANSWERED,
-    Rights.REFUSED: Exit.UNQUALIFIED,  # Abort has said so already
+    Rights.REFUSED: Exit.UNQUALIFIED,  # the abort ends the process with it already
 }
 
 Shared = Annotated[
@@ -54,8 +54,8 @@ def qualify(
 ) -> None:
     """Prove that locks taken in DIR on one host are respected on all others. Run it under mpiexec.
 
-    Exit 0: verified. 3: nothing is wrong, but all ranks are on one host, so nothing is proved between hosts.
-    65: the locks cannot be trusted, or a rank failed; rank 0 says why.
+    Exit 0: verified. 3: no error, but all ranks are on one host, so nothing is proved between hosts.
+    65: the locks cannot be trusted, or a rank failed; rank 0 prints the reason.
     """
     with cluster.world() as comm:
         master = Master(

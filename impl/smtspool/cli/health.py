@@ -20,10 +20,10 @@ def health(
         float, typer.Option(help="Seconds, at most, since a service last gave a sign of life.", min=1)
     ] = 30.0,
 ) -> None:
-    """Exit 0 if a service serves the campaign, gives signs of life, and nothing of it fails; else 5 and why.
+    """Exit 0 if a service serves the campaign, gives signs of life and reports no failure; else 5 and why.
 
-    It reads what services say of themselves, and not the database, so it answers when the disk or the
-    database is what fails. Services on other hosts are not seen.
+    It reads the reports that services write about themselves, not the database, so it works also when the
+    disk or the database fails. Services on other hosts are not seen.
     """
     campaign = service.Campaign.open(directory)
     living = [one for one in service.services(campaign) if one["alive"] is not False]
@@ -37,7 +37,7 @@ def health(
 
 
 def _complaint(one: Mapping[str, Any], since: float) -> str | None:
-    """What is wrong with a service that lives; None if nothing is."""
+    """What is wrong with a running service; None if nothing is."""
     if "written" not in one:
         return f"service {one['token']} does not tell how it is"
     name = f"service {one['pid']} on {one['host']}"

@@ -1,4 +1,4 @@
-"""What ``solve`` and ``submit`` read: files, folders of files, pipes, standard input, and lists of names."""
+"""Inputs of ``solve`` and ``submit``: files, folders of files, pipes, standard input, and lists of names."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _STANDARD_INPUT = Path("-")
 
 
 def expand(files: Sequence[Path] | None, files_from: Path | None) -> list[Path]:
-    """All files to read, in order; a folder is what it has, at any depth, whose name says that it is a query.
+    """All files to read, in order; a folder stands for the files of queries in it, at any depth.
 
-    Raises ``MisuseError`` when there is nothing to read, and ``OSError`` of a list or folder.
+    Raises ``MisuseError`` when there is nothing to read, and ``OSError`` if a list or folder cannot be read.
     """
     named = list(files or ())
     if files_from is not None:
@@ -50,9 +50,9 @@ def expand(files: Sequence[Path] | None, files_from: Path | None) -> list[Path]:
 
 
 def read(path: Path) -> tuple[str, bytes | AdmissionError]:
-    """Name and content, up to one byte more than the limit, by which it is refused.
+    """Name and content. Of a file that is too large, one byte more than the limit is read, so it is refused.
 
-    What is no file has no suffix that says what it holds, so that is told from its first characters.
+    Standard input, and a pipe without the suffix of a query, gets the suffix that its first bytes suggest.
     """
     standard_input = path == _STANDARD_INPUT
     name = "stdin" if standard_input else str(path)
@@ -76,7 +76,7 @@ def _listed(files_from: Path) -> list[Path]:
 def _found(folder: Path) -> list[Path]:
     """The queries in ``folder``; the folder itself if there are none, for :func:`read` to refuse.
 
-    A pipe is read where it is named: one that is only found may have nobody who writes to it.
+    Pipes in a folder are left out, since no process may be writing to them; a pipe must be named itself.
     """
     found = (path for path in _walk(folder) if known_suffix(path.name) and not path.is_fifo())
     return sorted(found) or [folder]

@@ -1,4 +1,4 @@
-"""The process: signals unwind it, and every error becomes a sentence on stderr and an exit code."""
+"""The process of a command: signals unwind it, and every error becomes a sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def main() -> None:
     """Run a command; every error becomes a sentence on stderr and an exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name or a symbol may not exist in its encoding
+    if isinstance(sys.stdout, io.TextIOWrapper):  # its encoding may lack characters of names and symbols
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -44,13 +44,13 @@ def main() -> None:
 
 
 def _of_database(error: Exception) -> bool:
-    """Whether SQLite raised it, which a command without a store never loads."""
+    """Whether SQLite raised it. The module is not imported here, since some commands need no store."""
     sqlite3 = sys.modules.get("sqlite3")
     return sqlite3 is not None and isinstance(error, sqlite3.Error)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """First signal: unwind, so that temporary folders and helpers go. Second: the kernel's way."""
+    """At the first signal unwind, which removes temporary folders and helpers; the second one kills."""
     for again in (signal.SIGINT, signal.SIGTERM):
         signal.signal(again, signal.SIG_DFL)
     sys.exit(128 + number)

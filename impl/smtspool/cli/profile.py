@@ -1,4 +1,4 @@
-"""``profile``: what a campaign has learnt from telemetry, and whether it may be believed."""
+"""``profile``: the domains that a campaign has learnt from telemetry, and checks of them."""
 
 from __future__ import annotations
 

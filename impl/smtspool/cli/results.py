@@ -1,4 +1,4 @@
-"""``status`` and ``results``: how a campaign is doing, and what it has found."""
+"""``status`` and ``results``: the state of a campaign, and its answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def status(
     interval: Annotated[float, typer.Option(help="Seconds between refreshes, 0.1 to 86400.")] = 1.0,
 ) -> None:
     """Show how a campaign is doing: backlog, rates, answers, engines, trouble."""
-    if not 0.1 <= interval <= 86_400:  # written so that it refuses NaN too, as no range of typer does
+    if not 0.1 <= interval <= 86_400:  # in this form it also refuses NaN, which a range of typer does not
         raise MisuseError(f"--interval must be a number of seconds from 0.1 to 86400, not {interval:g}")
     campaign = service.Campaign.open(directory)
     if as_json:
@@ -55,7 +55,7 @@ def status(
 
 
 class Kind(StrEnum):
-    """What a listed query came to; ``pending`` has no answer yet."""
+    """The answer of a listed query; ``pending`` if it has none yet."""
 
     SAT = Status.SAT
     UNSAT = Status.UNSAT
@@ -88,7 +88,7 @@ def results(
         Path | None, typer.Option(metavar="FOLDER", help="Only copy all new inputs there, for afl-fuzz -F.")
     ] = None,
 ) -> None:
-    """List the answers of a campaign, or with their models those of QUERY; --json tells everything.
+    """List the answers of a campaign, or those of QUERY with their models; --json prints all members.
 
     --file and --where list each submission by itself, also one that waits for its answer or was refused.
     """

@@ -66,7 +66,7 @@ def serve(
                     service.run_until_signalled(running, received)
         try:
             counts = _report_end(campaign, as_json)
-        except (OSError, InfrastructureError) as error:  # a disk that is full still, a terminal that is gone
+        except (OSError, InfrastructureError) as error:  # the disk is still full, or the terminal is gone
             if not received:
                 raise
             service.complain(str(error))

@@ -1,4 +1,4 @@
-"""``solve``: answer files here and now, without a campaign."""
+"""``solve``: answer files at once, without a campaign."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def solve(
 ) -> None:
     """Answer each query of the FILEs: sat, unsat or unknown; every sat is confirmed by a second engine.
 
-    A folder stands for all queries in it. What is refused is said with its place, FILE:LINE:COLUMN.
+    A folder stands for all queries in it. A refusal names its place, FILE:LINE:COLUMN.
     """
     paths = expand(files, files_from)
     settings, _ = service.load(flags={"engines": engine, "timeout_ms": timeout_ms(timeout), "jobs": jobs})
@@ -39,7 +39,8 @@ def solve(
                 noted.update((solved.script, note) for note in new)
                 printing.notes(solved.script, new)
             printing.solved(solved, several=len(paths) > 1, with_model=model, as_json=as_json)
-            # Bad input outweighs an unknown answer: somebody has to do something about it.
+            # The code for bad input takes precedence over that for an unknown answer, since the user has to
+            # repair it.
             code = Exit.MISUSE if Exit.MISUSE in (code, _code(solved)) else (code or _code(solved))
     raise typer.Exit(code)
 

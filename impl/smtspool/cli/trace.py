@@ -21,10 +21,11 @@ app.add_typer(traces, name="trace")
 def check(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Written by: smtspool serve --trace FILE")],
 ) -> None:
-    """Check a recording against the models of admission and of solving; exit 5 if one does not explain it.
+    """Check a recording against the models of admission and of solving; exit 5 if they do not allow it.
 
-    TLC looks for one order of the recorded steps that the model allows; if there is none, the first line
-    that no step explains is named, with what is possible there. Needs the models, so a checkout of smtspool.
+    TLC looks for an order of the recorded steps that the model allows. If there is none, the command names
+    the first line that no step of the model explains, and the steps that are possible there. It needs the
+    models, so it works only in a checkout of smtspool.
     """
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "conformance" / "recording.py").is_file():

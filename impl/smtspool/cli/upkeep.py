@@ -1,4 +1,4 @@
-"""Looking after a campaign: queries put back, files written again, the store verified, its settings."""
+"""Upkeep of a campaign: opening queries again, writing files again, verifying the store, showing settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def republish(
     directory: Dir,
     everything: Annotated[bool, typer.Option("--all", help="All files, to create out/ anew.")] = False,
 ) -> None:
-    """Have result files that were given up written again by the next `serve`."""
+    """Let the next `serve` write result files again that were given up."""
     campaign = service.Campaign.open(directory)
     with Store.open(campaign.store) as store:
         due = store.republish() if everything else store.revive_publications()
