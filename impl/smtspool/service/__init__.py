@@ -1,4 +1,4 @@
-"""The service, its parts that are driven alone, and what a command needs: campaigns, settings, status."""
+"""The service, those of its parts that are used alone, and campaigns, settings and status for commands."""
 
 from typing import TYPE_CHECKING
 

@@ -21,14 +21,15 @@ __all__ = ["Admitter"]
 
 log = logging.getLogger("smtspool")
 
-# Another consumer has the spool: look again soon, it may have died.
+# Pause after another consumer had the lock; short, since that one may die.
 BUSY_PAUSE_SECONDS = 0.05
-# With `once`, a file that keeps changing is looked at this often before it is left where it is.
+# With `once`, a file that keeps changing is read this often before it is left where it is.
 UNSTABLE_PASSES = 20
-# With `once`, who does not admit looks this often whether there is still something to wait for...
+# With `once`, a follower (a service that does not admit) checks this often whether there is work...
 FOLLOWER_LOOK_SECONDS = 1.0
-# ...and waits this long for an owner that gets no further: it may have ended, or wait for its disk. To read
-# the largest file takes half as long; after it only the follower's help with what comes later is lost.
+# ...and ends if the owner of the spool has made no progress for so long: it may have ended, or wait for its
+# disk. Reading the largest file takes half as long. If the follower ends too early, the owner solves later
+# files alone.
 OWNER_PATIENCE_SECONDS = 60.0
 
 
@@ -62,7 +63,7 @@ class Admitter:
         self._clock = clock
         self._serving_since = wall()
         self._unstable_passes = 0
-        self._least: int | None = None  # files that a follower has seen in incoming/, when there were fewest
+        self._least: int | None = None  # the smallest number of files that a follower has seen in incoming/
         self._patient_until = 0.0
         self._store: Store | None = None
         self._spool: Spool | None = None
@@ -107,15 +108,15 @@ class Admitter:
         return 0
 
     def _patience(self) -> float:
-        """Seconds until what was deferred is looked at again, if nothing new comes before that: a file may
-        change for hours, or be one that nobody here can move."""
+        """Seconds until deferred files are read again if nothing new comes before. They grow, since a file
+        may change for hours, or may be one that cannot be moved."""
         most = max(BUSY_PAUSE_SECONDS, self._settings.poll_seconds)
         return backoff_seconds(self._unstable_passes, first=BUSY_PAUSE_SECONDS, most=most)
 
     def _follow(self, spool: Spool) -> float | None:
-        """Leave the spool to its owner; with ``once`` the end comes when the owner has emptied it, or gets no
-        further. An end too soon leaves nothing unsolved: the workers of each service stay until its store has
-        nothing open."""
+        """Leave the spool to its owner. With ``once`` it ends when the owner has emptied the spool or makes
+        no progress. Even if that is too early, no query of this store stays unsolved, since the workers of a
+        service go on until its store has none open."""
         if not self._once:
             return FINISHED
         backlog, now = spool.backlog(), self._clock()
@@ -141,7 +142,7 @@ class Admitter:
         return created
 
     def _count_rejected(self, number: int) -> None:
-        """Durably, and at once: a pass that fails later, and a kill, lose no count but of the last batch."""
+        """Count at once and durably, so that a failure or a kill loses at most the count of one batch."""
         assert self._store is not None
         self._increments.add({"admission.rejected": number})
         self._increments.flush(self._store)

@@ -1,7 +1,7 @@
 """Many small files in one compressed archive, and back.
 
-An archive is durable under its name before the first of its files is removed, so a kill in between leaves
-files that are in both places, and the next archive has them once more, which does no harm to a reader.
+An archive is durable under its name before the first of its files is removed. After a kill in between some
+files are in both places; the next archive has them again, which readers accept.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ __all__ = ["ARCHIVE", "archived", "pack"]
 
 ARCHIVE = "archive"  # folder of the spool
 _SUFFIX = ".tar.xz"
-# At most so much goes into one archive, because reading any file of it unpacks all before that file.
+# Limits of one archive, because reading a file of it means unpacking all files before that one.
 MOST_FILES = 10_000
 MOST_BYTES = 256 << 20
-_PRESET: Final = 3  # of xz: smaller ones cost three times the time and save a twentieth
+_PRESET: Final = 3  # of xz: higher presets take three times as long and save a twentieth
 
 
 def pack(folder: Directory, names: Sequence[str], archives: Directory, label: str) -> Iterator[list[str]]:
-    """Pack the files into as many archives as it takes; yields which are in one that is durable.
+    """Pack the files into as many archives as needed; yields the names in each as soon as it is durable.
 
     A file that changes, cannot be read, or is no file is left out.
     """
@@ -72,7 +72,7 @@ def _add(archive: tarfile.TarFile, folder: Directory, name: str) -> int:
 def archived(archives: Directory, label: str, unread: list[str]) -> Iterator[tuple[str, bytes]]:
     """Name and content of every file in the archives with this label, the oldest archive first.
 
-    Of an archive that is damaged come the files before the damage, and ``unread`` gets what is wrong with it.
+    A damaged archive gives the files before the damage, and a message about it is added to ``unread``.
     """
     for archive_name in sorted(archives.names()):
         if not (archive_name.startswith(f"{label}-") and archive_name.endswith(_SUFFIX)):

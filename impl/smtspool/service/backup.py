@@ -1,4 +1,4 @@
-"""A copy of a campaign while it is served: its store as it is at one moment, and the files that belong."""
+"""A copy of a campaign while it is served: its store as it is at one moment, and the files of its spool."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def back_up(campaign: Campaign, root: Path) -> Backup:
     """Copy the campaign to ``root``, which must not exist and gets its name when it is complete and durable.
 
     The folders of producers are copied before the store, so that a file which is admitted meanwhile is in one
-    of the two, or in both, which is harmless; all others after it. ``out/`` is left out: it follows from the
-    store. A setting of ``store`` would lead the copy to the original: there it is a comment. Lock files
-    are left out, so the right to read is enough.
+    of the two, or in both, which is harmless; all others are copied after it. ``out/`` is not copied, since
+    it is derived from the store. The setting ``store`` becomes a comment in the copy, since it would lead to
+    the store of the original. Lock files are not copied, so the right to read is enough.
     """
     if root.exists():
-        raise MisuseError(f"{root} is there already: name a folder that is to be made")
+        raise MisuseError(f"{root} exists already: name a folder that does not")
     root.parent.mkdir(parents=True, exist_ok=True)
     growing = root.parent / temporary_name()
     try:
@@ -78,7 +78,7 @@ def _back_up(campaign: Campaign, root: Path) -> Backup:
 
 
 def _copied(source: Path, target: Path) -> tuple[int, int]:
-    """Copy a file, or a folder with what is in it; files and bytes. Links and what is gone are left out."""
+    """Copy a file, or a folder with all in it but links and vanished files; numbers of files and bytes."""
     files = size = 0
     with suppress(FileNotFoundError):
         mode = source.lstat().st_mode

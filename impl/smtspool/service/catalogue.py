@@ -1,4 +1,4 @@
-"""What the store's counters are called in Prometheus; ``docs/metrics.md`` is the page of it."""
+"""The names in Prometheus of the store's counters, which ``docs/metrics.md`` describes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ CATALOGUE = (
     Entry(r"probes\.seconds", "probe_seconds", "Seconds of such probes"),
     Entry(r"probes\.(\w+)", "ended_probes", "Such probes by how they ended", "end"),
 )
-# Whatever else is counted.
+# All other counters.
 EVENTS = Entry(r"(.+)", "events", "What has happened, by name", "event")
 
 

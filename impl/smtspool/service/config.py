@@ -27,9 +27,9 @@ FILE_NAME = "smtspool.toml"
 ENVIRONMENT_PREFIX = "SMTSPOOL_"
 MAX_JOBS = 256
 UINT64 = (1 << 64) - 1
-# Flags that are not called as their setting.
+# Flags whose name differs from that of their setting.
 OPTIONS = {"engines": "--engine", "timeout_ms": "--timeout"}
-# Longer whole numbers are in no setting's range, may be no float, and may be too long to be printed.
+# Longer whole numbers are out of every setting's range, and may be too long for a float or to be printed.
 MAX_BITS = 1000
 # Read by the test suite, not settings of the service.
 NOT_SETTINGS = frozenset({"SMTSPOOL_CLIENTS", "SMTSPOOL_CORPUS", "SMTSPOOL_MOUNTS"})
@@ -181,7 +181,7 @@ def load(
     environment: Mapping[str, str] = os.environ,
     flags: Mapping[str, Any] | None = None,
 ) -> tuple[Settings, list[Source]]:
-    """Settings in force for a campaign ``directory``, and where each came from.
+    """The effective settings of a campaign ``directory``, and where each came from.
 
     ``flags`` with the value None are absent. Raises ConfigError for an unknown key, a wrong type, or a
     value out of range, naming the place it stands in.
@@ -250,11 +250,11 @@ def _read_toml(directory: Path | None) -> dict[str, Any]:
         return {}
     path = directory / FILE_NAME
     try:
-        # Opened without waiting: a FIFO would keep the command for as long as nobody writes to it.
+        # Opened without blocking, since opening a FIFO would wait for a writer.
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path} is not a regular file")
-            import tomllib  # takes longer to import than most commands to run, and many read no file
+            import tomllib  # imported here, since it takes longer than most commands, and many read no file
 
             return tomllib.load(file)
     except (FileNotFoundError, NotADirectoryError):

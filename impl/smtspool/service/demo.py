@@ -1,4 +1,4 @@
-"""The sample campaign, end to end: walk small parsers, solve what they ask, execute the answers."""
+"""The sample campaign, end to end: execute small parsers symbolically, solve, execute the answers."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _print_facts(outcomes: list[_Outcome], console: Console) -> None:
 
 
 def _print_probes(outcomes: list[_Outcome], rejected: int, console: Console) -> None:
-    """What the values that the runs have seen were good for, and the deepest of each kind."""
+    """Print what probing values of earlier runs gave, with the deepest example of each kind."""
     probed = {kind: [one for one in outcomes if _probed(one.answer) is kind] for kind in (True, False)}
     console.print(
         f"probes: {len(probed[True])} answered by a value seen there, {len(probed[False]) + rejected} "

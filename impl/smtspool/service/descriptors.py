@@ -6,13 +6,12 @@ import resource
 
 __all__ = ["allow_descriptors"]
 
-# Not all that a machine may allow: there are commands that close every descriptor they might have when they
-# start.
+# Less than a machine may allow, since some commands close every possible descriptor when they start.
 DESCRIPTORS = 1 << 16
 
 
 def allow_descriptors() -> None:
-    """Raise this process's own limit as far as it may, for good."""
+    """Raise this process's limit as far as allowed, until it ends."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < min(hard, DESCRIPTORS):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))

@@ -1,7 +1,7 @@
-"""What the threads of one service share: the leases they hold, and when to stop.
+"""State that the threads of one service share: the leases they hold, and when to stop.
 
-The heartbeat renews what is on the desk; a lease it cannot renew is cancelled where it is being solved,
-because by then somebody else may own the query. Nothing here touches the database.
+The heartbeat renews the leases on the desk. If it cannot renew one, the race for that query is cancelled,
+because another service may own the query by then. Nothing here uses the database.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ __all__ = ["Desk"]
 class Desk:
     """Leases held by this process, each with the token that cancels its race.
 
-    Thread-safe; ``_lock`` guards ``_held`` and ``_solving``. While it is held nothing else is waited for.
+    Thread-safe; ``_lock`` guards ``_held`` and ``_solving``. No thread waits for anything while it has the
+    lock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,23 +29,23 @@ class Desk:
         self._lock = threading.Lock()
         self._solving: dict[str, tuple[str, float]] = {}  # thread -> query, since when
         self._held: dict[tuple[str, int], tuple[Lease, Cancellation]] = {}
-        # Set: claim nothing more, finish what is held.
+        # When set, nothing more is claimed, and held leases are finished.
         self.draining = threading.Event()
-        # Set: nothing more will be admitted (`--once`), so an empty queue is the end.
+        # When set, nothing more will be admitted (`--once`), so workers end when the queue is empty.
         self.admitted_all = threading.Event()
-        # Set: every worker has finished, so nothing more will be due for publication.
+        # When set, every worker has ended, so no more results will be committed.
         self.solved_all = threading.Event()
         # Notified after every commit of answers.
         self.answered = threading.Condition()
 
     def hold(self, leases: Iterable[Lease]) -> None:
-        """Have these renewed from now on."""
+        """Put these leases on the desk, to be renewed from now on."""
         with self._lock:
             for lease in leases:
                 self._held[lease.key] = (lease, Cancellation())
 
     def drop(self, leases: Iterable[Lease]) -> None:
-        """These have ended; unknown ones are no matter."""
+        """Remove leases that have ended; unknown ones are ignored."""
         with self._lock:
             for lease in leases:
                 self._held.pop(lease.key, None)
@@ -61,7 +62,7 @@ class Desk:
 
     @contextmanager
     def solving(self, lease: Lease) -> Iterator[None]:
-        """The calling thread is at this query until the block ends."""
+        """Record that the calling thread solves this query until the block ends."""
         worker = threading.current_thread().name
         with self._lock:
             self._solving[worker] = (lease.query.id, self._clock())
@@ -72,14 +73,14 @@ class Desk:
                 del self._solving[worker]
 
     def solving_now(self) -> list[tuple[str, str, float]]:
-        """Thread, query and for how many seconds, the longest first."""
+        """For each query that is being solved: thread, query, seconds; the longest first."""
         with self._lock:
             now = self._clock()
             found = [(worker, query, now - since) for worker, (query, since) in self._solving.items()]
         return sorted(found, key=lambda one: -one[2])
 
     def lost(self, leases: Sequence[Lease]) -> None:
-        """These leases are no longer ours: stop solving them."""
+        """Stop solving the queries of these leases, which are lost."""
         self._cancel((lease.key for lease in leases), CancelReason.LEASE_LOST)
 
     def cancel_all(self, reason: CancelReason) -> None:
@@ -95,6 +96,6 @@ class Desk:
             token.cancel(reason)
 
     def announce(self) -> None:
-        """Answers were committed: wake whoever waits for one."""
+        """Wake threads that wait for an answer, after a commit."""
         with self.answered:
             self.answered.notify_all()

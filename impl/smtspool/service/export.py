@@ -1,4 +1,4 @@
-"""New test inputs for a fuzzer, derived from the store and compared with what is published."""
+"""New test inputs for a fuzzer, derived from the store and compared with the published files."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ EXPORT_SCHEMA = "smtspool-export-v1"
 
 @dataclass(slots=True)
 class Export:
-    """What an export did, and what it met."""
+    """What an export did and found."""
 
-    written: int = 0  # files that the folder did not have, or had otherwise
+    written: int = 0  # files that the folder did not have, or had with other content
     present: int = 0
     sat: int = 0  # answers that could give an input
     namings: Counter[str] = field(default_factory=Counter)  # inputs without a witness, by naming
     without: Counter[str] = field(default_factory=Counter)  # sat answers without an input, by reason
-    damaged: list[str] = field(default_factory=list)  # files of out/inputs that are not what was published
+    damaged: list[str] = field(default_factory=list)  # files of out/inputs that differ from the store
 
     def to_json(self) -> dict[str, object]:
         return {"schema": EXPORT_SCHEMA, **{name: getattr(self, name) for name in self.__slots__}}
 
     def notes(self) -> Iterator[str]:
-        """What a user should know, a line each."""
+        """Notes for the user, a line each."""
         for naming, count in sorted(self.namings.items()):
             yield f"{count} without a witness: {naming} gave the bytes; those without a symbol are 00"
         for why, count in sorted(self.without.items()):
@@ -51,9 +51,10 @@ class Export:
 
 
 def export_inputs(campaign: Campaign, folder: Path) -> Export:
-    """Bring all new inputs into ``folder``, durably. Made for ``afl-fuzz -F``.
+    """Write all new inputs to ``folder``, durably; ``afl-fuzz -F`` can read it.
 
-    The store says what they are; a published file that differs is named, and its right content exported.
+    They are derived from the store. A published file that differs is reported, and the content from the store
+    exported.
     """
     folder.mkdir(parents=True, exist_ok=True)
     export = Export()
@@ -85,7 +86,7 @@ def export_inputs(campaign: Campaign, folder: Path) -> Export:
 
 
 def _published(campaign: Campaign) -> AbstractContextManager[Directory | None]:
-    """``out/inputs``; None if it was deleted, as it may be."""
+    """``out/inputs``; None if it was deleted, which is allowed."""
     try:
         return Directory.open(campaign.out / "inputs")
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""What Prometheus reads of one service, and of its campaign from one service at a time.
+"""The metrics that Prometheus reads: of each service, and of the campaign from one service at a time.
 
-Every service tells of its own process: build, loops that fail, what it solves, histograms. The campaign's
-figures are in the store, the same for all; one of the services tells them, under a lock that it gives back by
-dying, so that a sum over services counts nothing twice.
+Every service reports about its own process: build, loops that fail, what it solves, histograms. The figures
+of the campaign are in the store, the same for all. One service reports them, which holds a lock that the
+kernel releases when it dies; so a sum over services counts nothing twice.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOCK = ".metrics.lock"
 
 
 class Exporter(Collector):
-    """The metrics of a service. Scrapes may come at once, from threads of their own; they take turns."""
+    """The metrics of a service. Simultaneous scrapes, each on its own thread, take turns."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Exporter(Collector):
         self._leads = False
 
     def close(self) -> None:
-        """Let another service tell of the campaign."""
+        """Let another service report about the campaign."""
         with self._turn:
             if self._lock is not None:
                 self._lock.release()

@@ -1,4 +1,4 @@
-"""The engines of one service process: fork servers, what each can do, portfolios over them."""
+"""The engines of one service process: fork servers, capabilities, and portfolios over them."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ MIB = 1 << 20
 KNOWLEDGE = "hedging"
 # Longest an engine may take to start and to pass its trial.
 TRIAL_SECONDS = 30.0
-# How often a service looks after its engines.
+# How often a service checks its engines.
 LOOK_SECONDS = 1.0
-# When an engine that is out is tried again: first, and in the end.
+# Pauses before an engine that does not work is tried again: the first, and the longest.
 AGAIN_SECONDS = 2.0
 AGAIN_MAX_SECONDS = 600.0
 
 
 class NoEngineWorks(LastingError):
-    """Nothing can be answered: a mistake in the settings or the installation, so it is said at once."""
+    """No engine works, which is a mistake in the settings or the installation, so waiting would not help."""
 
 
 class Fleet:
     """One fork server per engine, shared by the portfolios of all workers, and one hedge policy.
 
     Fork servers are programs of their own, started here; close the portfolios before the fleet. Entering it
-    waits until every engine has had its trial, so no query pays for an engine's start; with ``first``,
-    only the engine that leads the race for that query, and each other is started when somebody asks it. An
-    engine that does not work is left out until :meth:`look` finds that it does; InfrastructureError if none
-    works.
+    waits until every engine has had its trial, so no query waits for an engine's start. With ``first`` it
+    waits only for the engine that leads the race for that query; each other engine is started when it is
+    first asked. An engine that does not work is left out until :meth:`look` finds that it does. Raises
+    InfrastructureError if none works.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Fleet:
         self._resources = ExitStack()
         self._members: dict[str, Member] = {}
         self._again_at: dict[str, float] = {}  # when an engine that is out is tried again
-        # A share of the cores, and two at least: a stalled engine must not be alone with its query.
+        # A share of the cores, but at least two, so that a query does not depend on one stalled engine.
         self._engines_at_once = max(2, len(os.sched_getaffinity(0)) // settings.jobs)
         self.policy = HedgePolicy(Hedge(settings.hedge))
 
@@ -108,22 +108,22 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if os.getpid() == self._process:  # else it is the parent's
+        if os.getpid() == self._process:  # a forked child leaves it to its parent
             self._resources.close()
 
     def _prove(self, members: Mapping[str, Member]) -> None:
-        """Find out which of all work, or which of those that were to lead, up to one that does."""
+        """Find out which engines work; with ``first``, only until the first that works."""
         plan = None if self._first is None else self.policy.plan(self._first, tuple(members))
         in_turn = plan is not None and plan.delay_s > 0
         if not in_turn:
             for member in members.values():
-                member.start()  # all of them first: they import their engines at the same time
+                member.start()  # all are started before one is asked, so that they import at the same time
         for name in members if plan is None else plan.order:
             if members[name].works(self.clock() + TRIAL_SECONDS) and in_turn:
                 break
 
     def look(self, health: Health) -> float | None:
-        """Report the engines that are out, and try those again that are due: the step of a loop.
+        """Report the engines that do not work, and try those again that are due; the step of a loop.
 
         Returns the pause before the next, in seconds; FINISHED after :meth:`give_up`.
         """
@@ -152,24 +152,28 @@ class Fleet:
         log.warning("%s: %s (try again in %.0f s)", loop, trouble, pause)
 
     def give_up(self) -> None:
-        """Try no engine again that is out; a try that is under way ends."""
+        """Try no engine again; a try that is under way ends."""
         for member in self._members.values():
             if member.trouble is not None:
                 member.close()
 
     @property
     def engines(self) -> list[str]:
-        """Names of the engines that work, as far as is known, in the order of the settings."""
+        """Names of the engines that are not known to fail, in the order of the settings."""
         return [name for name, member in self._members.items() if member.trouble is None]
 
     def _takes(self, engine: str, logic: str) -> bool:
-        """One that is out is asked only for what no other takes: that it fails is not the query's fault."""
+        """Whether ``engine`` may be asked for a query of this ``logic``.
+
+        If no engine takes the logic, those that do not work are asked, so that the query fails because of
+        them.
+        """
         if any(member.takes(logic) for member in self._members.values()):
             return self._members[engine].takes(logic)
         return self._members[engine].trouble is not None
 
     def recall(self, store: Store) -> None:
-        """Take over what earlier services learnt about this campaign's queries."""
+        """Read the times of engines that earlier services of this campaign learnt."""
         try:
             known = store.get(KNOWLEDGE)
         except ValueError:
@@ -180,7 +184,7 @@ class Fleet:
             log.warning("%d of what earlier services learnt about engines is unusable: left out", unusable)
 
     def remember(self, store: Store) -> None:
-        """Write down what was learnt, for the next service."""
+        """Store the learnt times of engines for the next service."""
         try:
             store.put(KNOWLEDGE, self.policy.to_json())
         except InfrastructureError as error:

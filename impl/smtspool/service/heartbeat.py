@@ -1,4 +1,4 @@
-"""The heartbeat: keep our leases, write down what we counted, release the leases of the dead."""
+"""The heartbeat: renew the leases of this service, store its counts, release the leases of dead owners."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Heartbeat", "renew_leases"]
 
 BEAT_SECONDS = 1.0
 BEATS_PER_LEASE = 3
-# What an idle service counts too is written this often: a commit a second would never let the disk rest.
+# Counts of an idle service are stored this often, since a commit every second would keep the disk busy.
 IDLE_FLUSH_SECONDS = 60.0
 
 
@@ -51,7 +51,7 @@ class Heartbeat:
         """One beat; returns the pause before the next, in seconds."""
         if self._store is None:
             self._store = self._open_store()
-        # First, so that nothing that fails below can cost us what we hold.
+        # Leases are renewed first, so that no failure below loses them.
         now = self._clock()
         if now >= self._renew_at:
             renew_leases(self._store, self._desk, self._settings.lease_seconds)
@@ -65,7 +65,7 @@ class Heartbeat:
 
 
 def renew_leases(store: Store, desk: Desk, lease_seconds: float) -> int:
-    """Keep everything that is held; what is no longer ours is cancelled. Returns how many leases that is."""
+    """Renew all held leases; the races of lost ones are cancelled. Returns how many are lost."""
     held = desk.held()
     if not held:
         return 0

@@ -1,4 +1,4 @@
-"""How often a span was how long: counts below growing bounds, as Prometheus adds them up."""
+"""A histogram of durations, with cumulative counts below growing bounds, as Prometheus wants it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Histogram:
                 self._total += value
 
     def read(self) -> tuple[list[tuple[str, float]], float]:
-        """Each upper bound with how many values are not above it, the last being ``+Inf``; and their sum."""
+        """For each upper bound the number of values not above it, the last being ``+Inf``; and their sum."""
         with self._lock:
             counts, total = list(self._counts), self._total
         names = [*(f"{bound:g}" for bound in self._bounds), "+Inf"]

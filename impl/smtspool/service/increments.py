@@ -1,8 +1,8 @@
-"""What this process counts and the store does not: scans and races, flushed as increments.
+"""Counts that a process keeps in memory: scans and races, added to the store's counters at a heartbeat.
 
-Counters of the store, also those of admitted files, change with what they count. These count what was done,
-and decide nothing, so they are gathered in memory and added to the store's counters at a heartbeat; a kill
-loses one beat of them, or one minute of what an idle service counts.
+Other counters of the store, also those of admitted files, change in the transaction of what they count.
+Nothing depends on the counts here, so a kill may lose those since the last heartbeat, or the last minute of
+those of an idle service.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .histogram import Histogram
 
 __all__ = ["Increments"]
 
-# What passes that find nothing count.
+# Counters that change even if a pass finds nothing.
 _IDLE = ("admission.scans.", "admission.lock_wait_seconds")
 
 

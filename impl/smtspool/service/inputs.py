@@ -1,7 +1,7 @@
-"""From an answer to new test inputs: their bytes, their names, and how the bytes were told.
+"""The new test inputs of an answer: their bytes, their names, and the naming that told the bytes.
 
-The inputs follow from the model, the witnesses and the query, so they can be derived again at any time. The
-publisher writes them, and the export compares them with what is written.
+The inputs are a function of the model, the witnesses and the query, so they can be derived again at any time.
+The publisher writes them, and the export compares them with the written files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["NewInputs", "content", "new_inputs"]
 
 @dataclass(frozen=True, slots=True)
 class NewInputs:
-    """The inputs of one answer, and the ``naming`` they were taken from if no witness says it.
+    """The inputs of one answer, and the ``naming`` that told the bytes if no witness did.
 
-    Of a ``sat`` answer without an input ``why`` is the reason.
+    If a ``sat`` answer has no input, ``why`` is the reason.
     """
 
     data: tuple[bytes, ...] = ()
@@ -30,7 +30,7 @@ class NewInputs:
     why: str | None = None
 
     def named(self, publication: Publication) -> Iterator[tuple[str, bytes]]:
-        """Each input with the name of its file; AFL++ reads every file whose name begins with no dot."""
+        """Each input with the name of its file, which has no leading dot, since AFL++ skips such files."""
         stem = f"id:{publication.id:06},query:{publication.result.query_id[:16]}"
         for number, data in enumerate(self.data):
             yield f"{stem},witness:{number}" if number else stem, data
@@ -39,7 +39,7 @@ class NewInputs:
 def new_inputs(publication: Publication) -> NewInputs:
     """The model written over each input known to reach the branch, oldest first.
 
-    Where no witness says which symbol is which byte, the names of the symbols may.
+    If no witness says which symbol is which byte, the names of the symbols are used.
 
     Raises AdmissionError when a value of the model is no byte.
     """
@@ -60,10 +60,10 @@ def new_inputs(publication: Publication) -> NewInputs:
 
 
 def content(folder: Directory, name: str) -> bytes | None:
-    """None where there is no such file, or one that is being written."""
+    """The content of the file; None if there is no such file, or one that is being written."""
     with suppress(FileNotFoundError, Unstable):
         try:
             return read_stable(folder, name, Limits().witness)[0]
         except AdmissionError:
-            return b""  # a link, a folder, or far too long: no input at least
+            return b""  # a link, a folder, or far too long, so it is no input
     return None

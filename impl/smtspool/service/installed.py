@@ -1,4 +1,4 @@
-"""What is installed: this package, its engines, and the Python that runs them."""
+"""The installed versions of this package, its engines, and the Python that runs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["BUNDLED", "versions"]
 
 
 def versions() -> dict[str, str]:
-    """Name to version; read from what pip has written, so that no engine is imported."""
+    """Name to version, read from the metadata that pip has written, so that no engine is imported."""
     import platform  # here, since every command imports this module for the names of the engines
     from importlib.metadata import PackageNotFoundError, version
 

@@ -23,19 +23,19 @@ class Journal:
     """The journal at one moment."""
 
     bytes: int
-    # Since when a reader keeps it from being written back, in seconds since the epoch; None: nobody does.
+    # Since when a reader has kept it from being written back, in seconds since the epoch; None if none does.
     stuck_since: float | None
 
 
 def journal(store: Store) -> Journal:
-    """Its length now; ``stuck_since`` as a service last told."""
+    """The length of the journal; ``stuck_since`` is what a service last stored."""
     length = store.journal_bytes()
     told = store.get(KNOWLEDGE) if length >= LONG_JOURNAL_BYTES else None
     return Journal(length, told if isinstance(told, float) else None)
 
 
 class JournalWatch:
-    """Looks now and then, on the thread of the store; warns when it is stuck and each time it has doubled."""
+    """Checks the journal at times, on the thread of the store; warns if it is stuck and when it doubles."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -43,11 +43,11 @@ class JournalWatch:
         self._warn_at = 0  # bytes
 
     def look(self, store: Store) -> None:
-        """Write the journal back if that is due; stuck is one that got no further since the last look."""
+        """Write the journal back if that is due. It is stuck if that got no further than the last time."""
         length = store.journal_bytes()
         pages, written = store.write_back() if length >= LONG_JOURNAL_BYTES else (0, 0)
         if written < 0:
-            return  # another service is at it
+            return  # another service is writing it back
         stuck = written < pages and written == self._written
         self._written = written if written < pages else -1
         known = store.get(KNOWLEDGE)

@@ -1,8 +1,8 @@
-"""Log lines on stderr, for people or as JSON lines for machines; texts that a terminal can be shown.
+"""Log lines on stderr, as text or as JSON lines; and texts made safe for a terminal.
 
-A thread that logs never waits for the reader of stderr. Lines go through a bounded queue to a thread of their
-own, which may wait for ever. While the queue is full, lines are dropped and counted; the count is logged as
-soon as stderr is read again.
+A thread that logs never waits for the reader of stderr. Lines go through a bounded queue to one thread, which
+may wait for ever. While the queue is full, lines are dropped and counted; the count is logged as soon as
+stderr is read again.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ __all__ = ["complain", "dropped_lines", "flush_log", "log_to_stderr", "plain"]
 
 LOGGER = logging.getLogger("smtspool")
 
-# What a line is about, where it is about something: given as ``extra`` to the logger.
+# Keys that may be given as ``extra`` to the logger, to say what a line is about.
 SUBJECTS = ("query", "attempts")
 STDERR = 2
-# Lines that wait for a slow reader.
+# The most lines that are held for a slow reader.
 LINES_HELD = 4096
-# A process that ends waits so long for its last lines to be read.
+# How long a process that ends waits for its last lines to be read.
 PATIENCE_SECONDS = 0.5
 
 
 def plain(text: str) -> str:
-    """``text`` as one line, with what a terminal might obey written out: ``\\x1b``, ``\\n``.
+    """``text`` as one line, with control characters escaped, which a terminal might obey: ``\\x1b``.
 
-    For names of files, and whatever else producers and engines choose.
+    For names of files and other texts that producers and engines choose.
     """
     if text.isprintable():
         return text
@@ -114,7 +114,7 @@ class StderrLog(logging.Handler):
                 told = dropped
 
     def _next(self) -> bytes | None:
-        """The line that is to be written, as soon as there is one; None at the end."""
+        """Wait for the next line to write; None at the end."""
         with self._changed:
             self._idle = not self._lines
             self._changed.notify_all()
@@ -122,15 +122,15 @@ class StderrLog(logging.Handler):
             return self._lines.popleft() if self._lines else None
 
     def flush(self) -> None:
-        """Wait until all is written, or until nothing was read for PATIENCE_SECONDS, so that the process can
-        end although nobody reads."""
+        """Wait until all is written, or until nothing was read for PATIENCE_SECONDS, so that a process can
+        end although stderr is not read."""
         with self._changed:
             while not self._idle:
                 if not self._changed.wait(PATIENCE_SECONDS):
                     return
 
     def close(self) -> None:
-        """Write what can be written, and end the thread unless it waits for a reader."""
+        """Write as :meth:`flush` does, and end the thread unless it waits for a reader."""
         self.flush()
         with self._changed:
             self._closed = True
@@ -150,7 +150,7 @@ def _write(line: bytes) -> bool:
     poller.register(STDERR, select.POLLOUT)
     try:
         while line:
-            poller.poll()  # it may be non-blocking, because another process that shares it has made it so
+            poller.poll()  # needed because another process that shares stderr may have made it non-blocking
             with suppress(BlockingIOError):
                 line = line[os.write(STDERR, line) :]
     except OSError:
@@ -184,7 +184,7 @@ def flush_log() -> None:
 
 
 def complain(message: str) -> None:
-    """A last sentence on stderr, behind the log; given up after PATIENCE_SECONDS if nobody reads."""
+    """Write a last sentence to stderr, behind the log; given up after PATIENCE_SECONDS if it is not read."""
     flush_log()
     poller = select.poll()
     poller.register(STDERR, select.POLLOUT)

@@ -1,4 +1,4 @@
-"""Loops that outlive failures of the machine.
+"""Loops that go on after failures of the machine.
 
 A service is a handful of :class:`Loop` threads. Each repeats one step. An infrastructure error (disk
 full, database locked, a fork refused) is counted, logged, and tried again after a capped exponential
@@ -24,10 +24,10 @@ __all__ = ["FINISHED", "MACHINE_FAILURES", "Ailment", "Health", "LastError", "Lo
 
 log = logging.getLogger("smtspool")
 
-# What the machine does to us, as opposed to what we do to ourselves.
+# Errors that the machine causes; all others are defects.
 MACHINE_FAILURES = (InfrastructureError, OSError, MemoryError, sqlite3.Error)
 
-# What a step returns when it will never have anything to do again.
+# Returned by a step that will never have anything to do again.
 FINISHED = None
 
 BACKOFF_FIRST_SECONDS = 0.1
@@ -91,12 +91,12 @@ class Health:
 
     @property
     def last_error(self) -> LastError | None:
-        """The latest failure there was."""
+        """The latest failure of any loop."""
         with self._lock:
             return self._last
 
     def ailing(self) -> dict[str, Ailment]:
-        """A copy: loop name to ailment; empty when all is well."""
+        """Loop name to ailment, as a copy; empty when all is well."""
         with self._lock:
             return dict(self._ailing)
 
@@ -109,9 +109,9 @@ class Loop(threading.Thread):
     """Repeat ``step`` until it returns FINISHED or ``stop`` is set.
 
     ``step()`` returns how many seconds may pass before it is needed again (0: at once); setting :attr:`wake`
-    shortens that, :meth:`hurry` shortens a back-off too. ``leave()`` runs on the same thread at the end,
-    whatever happened, so that what the thread opened (its database connection, its solvers) is closed by
-    its owner. ``defect(error)`` is told of an error that is no failure of the machine.
+    shortens that, :meth:`hurry` shortens a back-off too. ``leave()`` always runs on the same thread at the
+    end, so that the thread itself closes what it opened (its database connection, its solvers).
+    ``defect(error)`` is called with an error that the machine did not cause.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Loop(threading.Thread):
             with ExitStack() as stack:
                 stack.callback(self._close)
                 self._repeat()
-        except Exception as error:  # the boundary of the thread: kept, and it ends the service
+        except Exception as error:  # any other error is a defect, which is kept and ends the service
             log.exception("this thread ends by a defect of smtspool; please report it")
             self._defect(error)
 
@@ -164,7 +164,7 @@ class Loop(threading.Thread):
                 log.warning("%s (try again in %.1f s)", _words(error), pause)
                 self._hurried.wait(pause)
                 continue
-            # A step that only ends the loop, as under a drain, has tried nothing.
+            # A step that only ends the loop, as in a drain, shows nothing about the machine.
             if self._health.recovered(self.name) and pause is not FINISHED:
                 log.info("works again")
             if pause is FINISHED:
@@ -176,5 +176,6 @@ class Loop(threading.Thread):
         try:
             self._leave()
         except MACHINE_FAILURES as error:
-            # Nothing is lost by it: what is leased goes back with the owner, what was counted was a beat.
+            # Nothing is lost: leases are released with the owner, and at most the counts since the last
+            # heartbeat are.
             log.warning("while this thread ended: %s", error)

@@ -1,4 +1,4 @@
-"""One engine of a fleet: started when somebody first needs it, believed once it has passed its trial."""
+"""One engine of a fleet: it starts when it is first needed, and works once it has passed its trial."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ __all__ = ["Member"]
 
 log = logging.getLogger("smtspool")
 
-# Starting an engine costs as much as a hundred small queries; asking it so much later costs one a moment.
+# Starting an engine takes as long as a hundred small queries, so one that is not started joins a race so much
+# later.
 START_SECONDS = 0.4
 
 
 class Member:
-    """A source of helpers, thread-safe. To a race, an engine that is not started yet is one that works.
+    """A source of helpers, thread-safe. A race takes an engine that is not started yet as one that works.
 
     Lock order: ``_proving``, which is held while the engine starts and answers, then ``_state``.
     """
@@ -42,7 +43,7 @@ class Member:
         self._closed = False
 
     def start(self) -> ForkServer:
-        """Have the engine imported by a process of its own, and do not wait for that."""
+        """Start a process that imports the engine, and do not wait for it."""
         with self._state:
             if self._closed:
                 raise ClosedError("the fleet is closed")
@@ -51,9 +52,9 @@ class Member:
             return self._server
 
     def works(self, deadline: float, *, again: bool = False) -> bool:
-        """Whether it can do anything: found out once by a trial, or ``again``, and said once if it cannot.
+        """Whether the engine works: by a trial the first time, or ``again``. A failure is logged once.
 
-        Raises InfrastructureError if the deadline passes first; then nothing is found out.
+        Raises InfrastructureError if the deadline passes before that is known.
         """
         if not self._proving.acquire(timeout=max(0.0, deadline - self._clock())):
             raise self._late()
@@ -73,7 +74,7 @@ class Member:
 
     @property
     def trouble(self) -> str | None:
-        """Why it cannot be used, as far as anybody has found out; None if it can."""
+        """Why the engine cannot be used; None if it can, or if that is not known yet."""
         unusable = None if self._server is None else self._server.unusable
         if unusable is not None:
             return unusable.cause
@@ -81,15 +82,15 @@ class Member:
 
     @property
     def start_s(self) -> float:
-        """What passes before it can answer, about: nothing, once it has passed its trial."""
+        """About how many seconds pass before it can answer; 0 once it has passed its trial."""
         return START_SECONDS if self._found is None else 0.0
 
     def takes(self, logic: str) -> bool:
-        """Whether it may be asked; an engine that is not started yet takes everything."""
+        """Whether it can be asked in this logic; an engine that is not started yet takes every logic."""
         return self._found is None or logic in self._found.logics
 
     def spawn(self, deadline: float) -> Generation:
-        """A helper, of an engine that works. Raises InfrastructureError."""
+        """A helper. Raises InfrastructureError if the engine does not work or no helper can be started."""
         if not self.works(deadline):
             raise InfrastructureError(f"engine {self.spec.name} does not work: {self.trouble}")
         return self.start().spawn(deadline)

@@ -19,7 +19,7 @@ __all__ = ["exposed"]
 
 log = logging.getLogger("smtspool")
 
-# How many are tried, beginning with the one that was asked for.
+# How many ports are tried, beginning with the configured one.
 PORTS = 100
 LAST_PORT = 65_535
 
@@ -48,7 +48,7 @@ def exposed(port: int, exporter: Exporter) -> Iterator[int | None]:
 
 
 def _listening(first: int, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:
-    """A server on the first free port. Any number of services may be told the same one."""
+    """A server on the first free port. Any number of services may be configured with the same one."""
     last = min(first + PORTS - 1, LAST_PORT)
     for port in range(first, last + 1):
         try:

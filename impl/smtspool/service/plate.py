@@ -1,6 +1,6 @@
-"""What a service says of itself every second, on the plate of its lock file: ``smtspool-service-v1``.
+"""The report that a service writes about itself every second, on the plate of its lock file.
 
-It goes by no database, so that it is there when the store is what fails.
+Its schema is ``smtspool-service-v1``. It does not need the database, so it can be read when the store fails.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ __all__ = ["SERVICE_SCHEMA", "SHOW_SECONDS", "Plate", "services"]
 
 SERVICE_SCHEMA = "smtspool-service-v1"
 SHOW_SECONDS = 1.0
-# What fits on a plate, whatever characters it is made of.
+# Limits under which a report fits on a plate, whatever characters are in it.
 MOST_SOLVING = 64
 MOST_FAILING = 6
 MESSAGE_CHARACTERS = 300
-# What a reader of plates relies on: float is any number of a sane size, a pair ends with what else it may be.
+# The shape that readers of plates rely on. ``float`` stands for any number of a sane size, and a pair for its
+# first part or None.
 _AILMENT = {"loop": str, "since": float, "failures": float, "message": str}
 _SHAPE: dict[str, Any] = {
     "host": str,
@@ -47,10 +48,10 @@ _SANE = 1e15
 
 
 def services(campaign: Campaign) -> list[Mapping[str, Any]]:
-    """What each service says of itself, with ``token`` and ``alive``: true, false, None (unknown).
+    """The report of each service, with ``token`` and ``alive``: true, false, None (unknown).
 
-    A service that lives, or may live, and says nothing that can be read has no other members. A lock file
-    without a plate that nobody holds has no owner, and is left out.
+    A service that lives or may live, but has no readable report, has only these two members. A lock file
+    without a report whose lock is free has no owner, and is left out.
     """
     found: list[Mapping[str, Any]] = []
     for one in present(campaign.store):
@@ -61,7 +62,7 @@ def services(campaign: Campaign) -> list[Mapping[str, Any]]:
 
 
 def _is_plate(members: Mapping[str, Any] | None) -> bool:
-    """Whether a service wrote this: a plate is a file that anything may have written to."""
+    """Whether a service wrote this; other programs may have written to the file."""
     return members is not None and members.get("schema") == SERVICE_SCHEMA and _fits(members, _SHAPE)
 
 
@@ -79,9 +80,10 @@ def _fits(value: object, shape: Any) -> bool:
 
 
 class Plate:
-    """The step of the thread that writes the plate. Other threads set :attr:`engines` and the like.
+    """The step of the thread that writes the plate. Other threads set :attr:`engines` and other attributes.
 
-    Times are seconds since the epoch; ``seconds`` of what is solved have passed when ``written``.
+    Times are seconds since the epoch; the ``seconds`` of a query that is being solved are those at
+    ``written``.
     """
 
     def __init__(
@@ -105,7 +107,7 @@ class Plate:
         self.port: int | None = None  # of the metrics
 
     def presence(self) -> Presence:
-        """The lock file of this service; for one thread, which has it made when it first asks."""
+        """The lock file of this service, made at the first call; for one thread."""
         if self._presence is None:
             self._presence = self._make()
         return self._presence
@@ -119,7 +121,7 @@ class Plate:
         if self._presence is None:
             return
         try:
-            if self._presence.registered:  # the store did not take our leave: a reaper will
+            if self._presence.registered:  # the row could not be removed; a reaper will do it
                 self._presence.show(self._members("ended"))
         finally:
             self._presence.close()

@@ -1,4 +1,4 @@
-"""Looking at what a campaign has learnt, from outside: nothing here writes or takes a lock."""
+"""Reports about the value profiles of a campaign, for commands. Nothing here writes or takes a lock."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNSOUND = (OSError, AdmissionError, Unstable)
 
 @dataclass(frozen=True, slots=True)
 class ProfileReport:
-    """What a service that starts now would believe; ``replay_s`` is what finding out has taken."""
+    """The profiles as a service that starts now would recover them; ``replay_s`` is how long that took."""
 
     snapshot: dict[str, Any]
-    artifact: Artifact | None  # the current one, if it proves itself
+    artifact: Artifact | None  # the current one, if it can be verified
     replay_s: float
 
 
@@ -42,18 +42,18 @@ def profile_report(campaign: Campaign, settings: Settings) -> ProfileReport:
         try:
             artifact, _ = Archive(directory).read_generation()
         except _UNSOUND:
-            artifact = None  # which is among the doubts of the snapshot
+            artifact = None  # the snapshot's doubts name the reason
         return ProfileReport(coordinator.snapshot().to_json(), artifact, elapsed)
 
 
 def verify_profile(campaign: Campaign) -> Iterator[tuple[str, str | None]]:
-    """Every file of the profile folder, and what is wrong with it; None if it is sound in itself.
+    """Every file of the profile folder, and what is wrong with it; None if it is sound by itself.
 
-    That a file is absent is wrong only if another speaks of it. MisuseError if nothing was learnt yet.
+    A missing file is an error only if another one refers to it. MisuseError if nothing was learnt yet.
     """
     with _folder(campaign) as directory:
         archive = Archive(directory)
-        # In this order, which is not the one they are written in: a service may publish meanwhile.
+        # Read in another order than they are written in, since a service may publish meanwhile.
         expected = {name for name in _NAMES if directory.exists(name)}
         if RUNTIME in expected:
             expected |= {_GENERATIONS, STATE}
@@ -91,7 +91,7 @@ def _fault(read: Callable[[], object]) -> str | None:
 
 @contextmanager
 def _folder(campaign: Campaign) -> Iterator[Directory]:
-    """The profile folder, with something in it: every service makes one, whether or not it learns."""
+    """The profile folder. MisuseError if it is empty: every service makes it, even if it learns nothing."""
     nothing_yet = MisuseError(
         f"{campaign.root} has learnt nothing yet: put telemetry into spool/telemetry/ and run "
         f"smtspool serve {campaign.root}"

@@ -1,9 +1,9 @@
 """Profiling: the coordinator of a campaign's value profiles, beside the workers (F305).
 
-One service at a time coordinates, under a lock that it gives back by dying: one that admits, for it takes
-telemetry from the spool. It adds the feedback of its own probes, publishes, and serves what is believed.
-Another service over the same store serves what the first has published, once it has replayed it, and leaves
-its feedback in the spool.
+One service at a time leads: it must be one that admits, since it takes telemetry from the spool, and it holds
+a lock that the kernel releases when it dies. It adds the feedback of its own probes, publishes, and serves
+the current generation. Other services on the same store serve what the leader has published, once they have
+replayed it, and put their feedback into the spool.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ log = logging.getLogger("smtspool")
 
 KNOWLEDGE = "profiles"  # under which the store has the latest snapshot
 LOCK = ".coordinator.lock"
-# Telemetry is taken for so long before what it comes to is published.
+# Telemetry is read for so long before the result is published.
 TAKING_SECONDS = 1.0
-# Feedback waits so long for telemetry of the same program to travel with: a record of its own takes the place
-# of one in the window.
+# Feedback waits so long for telemetry of the same program, to become part of that record, since a record of
+# its own would take the place of another one in the window.
 FEEDBACK_SECONDS = 30.0
 
 
@@ -57,7 +57,7 @@ def coordinator_of(directory: Directory, settings: Settings, **options: Any) -> 
 
 
 class Profiling:
-    """The step of the profiling thread, and what probers are given. :meth:`serve` is for any thread."""
+    """The step of the profiling thread, and the generation for probers. :meth:`serve` is for any thread."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Profiling:
         open_store: Callable[[], Store],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Without ``admits`` it never leads: the spool is left to others, and the feedback to nobody."""
+        """Without ``admits`` it never leads, since it may not use the spool, and its feedback is dropped."""
         self.prober = Prober(self.serve, increments, budget_s=settings.probe_ms / 1e3)
         self._campaign = campaign
         self._settings = settings
@@ -90,25 +90,25 @@ class Profiling:
         self._told: dict[str, Any] | None = None  # the snapshot that the store has
 
     def serve(self) -> Generation | None:
-        """What may be probed with now."""
+        """The generation that may be probed with now."""
         coordinator = self._coordinator
         return None if coordinator is None else coordinator.serve()
 
     def begin(self) -> None:
-        """Recover, before the first query is claimed; what the machine refuses is left to :meth:`step`."""
+        """Recover, before the first query is claimed; if the machine fails, :meth:`step` tries again."""
         try:
             self._look()
         except MACHINE_FAILURES as error:
             log.warning("profiles: not ready yet: %s", error)
 
     def step(self) -> float:
-        """Take what is new, publish, and say how it is. Returns the pause before the next, in seconds."""
+        """Take new telemetry, publish, store the snapshot. Returns the pause before the next, in seconds."""
         done = self._look()
         self._tell()
         return self._settings.poll_seconds if done else 0
 
     def close(self) -> None:
-        """Publish what is left, and give everything back."""
+        """Publish what is left, and release everything."""
         with self._resources:
             if self._coordinator is not None and self._leads:
                 self._flush(self._coordinator)
@@ -116,7 +116,7 @@ class Profiling:
                 self._tell()
 
     def _look(self) -> bool:
-        """False if there is more to take at once."""
+        """One round of work; False if there is more telemetry to take at once."""
         if self._directory is None:
             self._directory = self._resources.enter_context(
                 Directory.open(self._campaign.profile, create=True)
@@ -131,7 +131,7 @@ class Profiling:
     # -- leading ----------------------------------------------------------------------------------------
 
     def _take_lead(self, directory: Directory) -> bool:
-        """False if another leads. It leads with a coordinator that has seen all there is, or not at all."""
+        """Become the leader, with a coordinator that has recovered from disk; False if another leads."""
         assert self._lock is not None
         if not self._lock.try_acquire():
             return False
@@ -181,7 +181,7 @@ class Profiling:
             self._intake.settle()
 
     def _with_feedback(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``document`` and a report about its program, if one waits and both fit into one record."""
+        """``document`` with feedback about its program, if some waits and both fit into one record."""
         if not self._reports:
             self._gather()
         context = document["empirical_value_profile_context"]
@@ -202,7 +202,7 @@ class Profiling:
             self._reports.setdefault(report["empirical_value_profile_context"], []).append(report)
 
     def _flush(self, coordinator: Coordinator) -> None:
-        """Observe feedback that no telemetry has come for."""
+        """Observe feedback for which no telemetry has come in time."""
         self._gather()
         reports, self._reports = self._reports, {}
         for report in (one for waiting in reports.values() for one in waiting):
@@ -212,7 +212,7 @@ class Profiling:
     # -- following --------------------------------------------------------------------------------------
 
     def _follow(self, directory: Directory) -> None:
-        """Replay what the leader has published, whenever it changes. Recovering writes nothing."""
+        """Replay what the leader has published whenever that changes. It writes nothing."""
         seen = tuple(Identity.of(directory.stat(name)) for name in (STATE, RUNTIME) if directory.exists(name))
         if seen != self._seen:
             self._coordinator = coordinator_of(directory, self._settings, clock=self._clock)
@@ -230,7 +230,7 @@ class Profiling:
     # -- telling ----------------------------------------------------------------------------------------
 
     def _tell(self) -> None:
-        """Let the status screen know, if something has changed."""
+        """Store the snapshot for the status screen, if it has changed."""
         if self._coordinator is None or not self._leads:
             return
         now = self._coordinator.snapshot().to_json()

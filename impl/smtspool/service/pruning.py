@@ -1,4 +1,4 @@
-"""What a campaign can do without: found, told, and removed or packed."""
+"""Pruning: finding files and attempts that a campaign does not need, and removing or packing them."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What went, or would go."""
+    """What was removed, or would be."""
 
     what: What
     number: int  # files, or answers
-    bytes: int  # of the disk; of the store for attempts, which it uses again but does not give back
+    bytes: int  # on disk; for attempts in the store, which reuses them and does not shrink
 
 
 def prune(
@@ -44,8 +44,8 @@ def prune(
 ) -> Pruned:
     """Remove what came to its place before that time, in seconds since the epoch.
 
-    With ``archive`` files of the spool are packed into ``spool/archive/`` first. What changes in this moment
-    is left for the next time.
+    With ``archive`` files of the spool are packed into ``spool/archive/`` first. Files that change meanwhile
+    stay.
     """
     if what is What.ATTEMPTS:
         with (Store.view if dry_run else Store.open)(campaign.store) as store:
@@ -62,13 +62,13 @@ def prune(
                         gone += _remove(folder, packed, old)
             elif not dry_run:
                 gone = _remove(folder, gone, old)
-    except FileNotFoundError:  # somebody removed the whole folder, as is allowed
+    except FileNotFoundError:  # the whole folder was removed, which is allowed
         return Pruned(what, 0, 0)
     return Pruned(what, len(gone), sum(old[one].st_blocks * 512 for one in gone))
 
 
 def _old(folder: Directory, before: float) -> Iterator[tuple[str, os.stat_result]]:
-    """Names and what is known of the files. A rename into the folder sets the time that is compared."""
+    """Names and status of the old files. Their ``ctime`` is compared, which a rename into the folder sets."""
     for name in folder.names():
         with suppress(FileNotFoundError):
             status = folder.stat(name)
@@ -77,9 +77,9 @@ def _old(folder: Directory, before: float) -> Iterator[tuple[str, os.stat_result
 
 
 def _remove(folder: Directory, names: list[str], old: Mapping[str, os.stat_result]) -> list[str]:
-    """Remove those that are still the same, for a result may have been published again; returns which.
+    """Remove those that have not changed, since a result may have been published again; returns their names.
 
-    A bad file goes before its sidecar: what is refused is explained as long as it is there.
+    A bad file is removed before its sidecar, so that it never lies there without its explanation.
     """
     removed = []
     for name in sorted(names, key=lambda one: one.endswith(_SIDECAR)):

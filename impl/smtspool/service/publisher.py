@@ -1,9 +1,10 @@
-"""From the committed answer to the files under ``out/``.
+"""Publication: from the committed answer to the files under ``out/``.
 
-The commit is the truth. The files are derived from it through the store's outbox: written durably,
-retried with a growing delay, given up visibly (a dead letter), and written again on request.
-Writing twice gives the same file, so a kill between the file and the outbox row is harmless. One service
-at a time publishes, under a lock that it gives back by dying, so that several do not write the same files.
+A committed answer is final. Its files are derived from it through the store's outbox: they are written
+durably, tried again with a growing delay, given up as a dead letter that ``status`` shows, and written again
+on request. Writing twice gives the same file, so a kill between the file and the outbox row is harmless. One
+service at a time publishes, under a lock that the kernel releases when it dies, so that several do not write
+the same files.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ log = logging.getLogger("smtspool")
 
 RESULT_SCHEMA = "smtspool-result-v1"
 PASS_LIMIT = 256
-# After a pass, results gather this long: a pass costs much the same for one as for fifty.
+# Pause after a pass, in which results gather, since a pass for fifty results costs little more than for one.
 GATHER_SECONDS = 0.25
-# Looked at without being woken this often: failed publications become due again.
+# The longest pause between two passes, since failed publications become due again.
 PAUSE_SECONDS = 1.0
 LOCK = ".publish.lock"
-# Another service publishes: look again soon, it may have died.
+# Pause after another service had the lock; short, since that one may die.
 BUSY_PAUSE_SECONDS = 0.1
 
 
@@ -80,7 +81,7 @@ class _Writing:
         self.inputs = len(found.data)
         for name, data in found.named(self.publication):
             if content(inputs, name) == data:
-                continue  # published before: a fuzzer would read it again for its new time
+                continue  # it was published before, and with a new time a fuzzer would read it again
             self.drafts.append((Draft.write(inputs, data), name))
         document = result_document(self.publication, found)
         self.drafts.append((Draft.write(results, document), f"{identity}.json"))
@@ -118,7 +119,7 @@ class Publisher:
 
     def step(self) -> float | None:
         """Write what is due. Returns the pause before the next pass, in seconds."""
-        # Read before the outbox: once it is set, nothing is committed any more.
+        # Read before the outbox, since no result is committed after it is set.
         solved_all = self._desk.solved_all.is_set()
         if self._store is None:
             self._store = self._open_store()
@@ -175,8 +176,8 @@ class Publisher:
 
 
 def _sweep(directory: Directory) -> None:
-    """Remove what killed publishers were writing. For the holder of the lock, who has written nothing yet."""
+    """Remove temporary files of killed publishers. To be called with the lock, before anything is written."""
     for name in directory.names():
         if is_temporary(name):
-            with suppress(FileNotFoundError):  # an operator tidies up too
+            with suppress(FileNotFoundError):  # an operator may have removed it
                 directory.unlink(name)

@@ -1,4 +1,4 @@
-"""A new campaign from what is left of one whose store is damaged; the damaged one is only read."""
+"""Makes a new campaign from one whose store is damaged, which is only read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Rescue", "rescue"]
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """What became of a damaged campaign."""
+    """What was rescued of a damaged campaign, and what is lost."""
 
     saved: Salvaged
     resubmitted: int  # files
@@ -34,8 +34,8 @@ def rescue(damaged: Campaign, root: Path) -> Rescue:
     """Make a campaign at ``root`` of all that can be read of ``damaged``.
 
     Queries, witnesses, submissions and answers are saved row by row; files of ``accepted/`` with a query that
-    is not saved, and all of ``incoming/``, are submitted again. Raises MisuseError if ``root`` is there
-    already, or if its settings lead to the store that is damaged.
+    is not saved, and all of ``incoming/``, are submitted again. Raises MisuseError if ``root`` exists, or if
+    its settings lead to the damaged store.
     """
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise MisuseError(f"{root} exists already: name a folder that does not")
@@ -55,7 +55,7 @@ def rescue(damaged: Campaign, root: Path) -> Rescue:
 
 
 def _rest(damaged: Campaign, store: Store, lost: set[str], unread: list[str]) -> Iterator[tuple[str, bytes]]:
-    """The files that have to be admitted again, with their contents; their queries are lost no more."""
+    """The files that have to be admitted again, with their contents; removes their queries from ``lost``."""
     for admitted, name, data in _files(damaged, unread):
         with suppress(AdmissionError):  # it was never admitted
             ids = {query.id for query in parse_file(name, data, Limits())}
@@ -65,7 +65,7 @@ def _rest(damaged: Campaign, store: Store, lost: set[str], unread: list[str]) ->
 
 
 def _files(damaged: Campaign, unread: list[str]) -> Iterator[tuple[bool, str, bytes]]:
-    """All that producers sent: whether it was admitted, its name, its content."""
+    """All files of producers: whether it was admitted, its name, its content."""
     with suppress(FileNotFoundError), Directory.open(damaged.spool / ARCHIVE) as archives:
         for name, data in archived(archives, "accepted", unread):
             if may_submit(name, archives.name_max()):

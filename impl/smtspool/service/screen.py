@@ -1,7 +1,7 @@
-"""The status screen: what :mod:`.status` knows, on a terminal, 80 columns by 24 rows being enough.
+"""The status screen, which shows a :class:`Snapshot` on a terminal of at least 80 columns by 24 rows.
 
-Trouble comes first. What a campaign does not use has no row. On a screen too low for everything the sections
-that matter least lose their last lines, and say so.
+Trouble comes first. A feature that a campaign does not use has no row. If not everything fits, the least
+important sections lose their last lines, and say so.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Row = tuple[str, str]
 
 @dataclass(slots=True)
 class _Section:
-    """Lines below one another; ``weight`` says how much they matter."""
+    """Lines below one another; ``weight`` is their importance."""
 
     lines: list[Text]
     weight: int
@@ -43,7 +43,7 @@ class _Section:
 def status_screen(
     now: Snapshot, *, width: int = 80, height: int | None = None, live: bool = False
 ) -> RenderableType:
-    """The screen in so many columns, and rows if they are limited; ``live`` shows how to leave it."""
+    """The screen in so many columns, and rows if they are limited; ``live`` adds how to leave it."""
     progress, answers = _progress(now), _answers(now)
     engines = _engines(now)
     columns = [progress, answers]
@@ -69,7 +69,7 @@ def status_screen(
 
 
 def _fit(sections: list[_Section], room: int) -> None:
-    """Drop lines, of what matters least first, until all fit into so many rows."""
+    """Drop lines, those of the least important sections first, until all fit into so many rows."""
     for section in sorted(sections, key=lambda one: one.weight):
         excess = sum(len(one.lines) for one in sections) - room
         if excess <= 0:
@@ -100,7 +100,7 @@ def _side_by_side(columns: Iterable[list[Row]]) -> Table:
 
 
 def _used(rows: Iterable[tuple[str, float]]) -> list[Row]:
-    """Rows of what there is any of."""
+    """Rows of those figures that are not zero."""
     return [(name, amount(count)) for name, count in rows if count]
 
 
@@ -146,7 +146,7 @@ def _answers(now: Snapshot) -> list[Row]:
 
 
 def _engines(now: Snapshot) -> list[Row]:
-    """Engine, and what became of it; nothing before the first attempt."""
+    """A row for each engine with its wins; none before the first attempt."""
     names = {name.split(".", 1)[1] for name in now.counters if name.startswith(("attempts.", WINS))}
     rows: list[Row] = [("engine", "wins of attempts · mean")] if names else []
     for name in sorted(names, key=lambda name: -now.counter(WINS + name)):
@@ -182,7 +182,7 @@ def _trouble(now: Snapshot, width: int) -> list[Text]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Two lines at most: the end of a message says more than the path in its middle."""
+    """Two lines at most, without the middle of the message, which is often a path; its end says more."""
     return textwrap.wrap(plain(text), width, subsequent_indent="  ", max_lines=2, placeholder=" …")
 
 

@@ -7,11 +7,11 @@
         service.drain()
         service.join()
 
-Threads, each owning what it opens: ``admission`` (spool to store), ``worker-N`` (claim, race, commit),
-``heartbeat`` (renew leases, release those of dead owners), ``engines`` (try those again that are out),
-``profiling`` (telemetry to domains), ``publication`` (outbox to files); before all of them ``start``, which
-opens what they share and closes it behind them, and ``plate``, which tells others how this service is.
-Several services may run on one campaign; each is one *owner* to the store.
+Its threads, each of which owns what it opens, are ``admission`` (spool to store), ``worker-N`` (claim, race,
+commit), ``heartbeat`` (renew leases, release those of dead owners), ``engines`` (try failed ones again),
+``profiling`` (telemetry to domains) and ``publication`` (outbox to files). Before them run ``start``, which
+opens what they share and closes it after them, and ``plate``, which reports the state of this service.
+Several services may run on one campaign; each is one *owner* in the store.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ __all__ = ["Service"]
 
 log = logging.getLogger("smtspool")
 
-# How often join() looks whether the time for draining is over.
+# How often join() checks whether the time for draining is over.
 JOIN_SECONDS = 0.2
-# The keeper has nothing to do but to wait for the end.
+# The pause of the keeper, which only waits for the end.
 KEEP_SECONDS = 3600.0
-# The first attempt to start waits no longer for a locked store, because signals are obeyed only after it.
+# How long the first attempt to start waits for a locked store; not longer, because signals are obeyed only
+# after it.
 START_BUSY_SECONDS = 5.0
 
 
@@ -69,11 +70,13 @@ class Service:
     Without ``admits`` it leaves the spool to another service and solves what that one stores.
     Otherwise :meth:`drain` ends it in order and :meth:`stop` at once; either way what is not answered goes
     back to the queue, and when the ``with`` block ends no thread, process, lock or descriptor is left.
-    Entering it raises LastingError if no engine works or the store is damaged or not ours to write,
-    ConfigError if an engine does not exist. What else the machine refuses then, as a full disk or a locked
-    store, is tried again as later, and it starts when it can. With ``creates`` it makes a missing store.
-    A Service belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any. A
-    forked child has nothing of it: no lock, no helper, and leaving the block there ends nothing.
+    Entering it raises LastingError if no engine works, or if the store is damaged or may not be written, and
+    ConfigError if an engine does not exist. After any other failure of the machine, such as a full disk or a
+    locked store, it tries again until it can start. With ``creates`` it makes a missing store. A Service
+    belongs to the thread that enters it; :meth:`drain` and :meth:`stop` may be called by any thread. A forked
+    child has none of its locks and helpers, and leaving the block there ends nothing.
+
+    :class:`Campaign` has an example.
     """
 
     def __init__(
@@ -100,13 +103,13 @@ class Service:
         self._creates = creates
         self._attempted = threading.Event()  # to open everything
         self._up = threading.Event()  # everything is open
-        self._gone = threading.Event()  # nothing is open any more
+        self._gone = threading.Event()  # everything is closed
         self._plate = Plate(settings, self.desk, self.health, make=lambda: Presence(campaign.store))
         self._plate_loop = self._loop("plate", self._plate.step, self._plate.close, stop=self._gone)
         self._keeper = self._loop("start", self._keep, self._leave)
         self._resources = ExitStack()  # of the keeper
         self._workers: list[Loop] = []
-        self._publication: list[Loop] = []  # outlives the workers: it has their last answers to publish
+        self._publication: list[Loop] = []  # ends after the workers, since it publishes their last answers
         self._others: list[Loop] = []
 
     def open_store(self, busy_timeout_s: float = BUSY_TIMEOUT_SECONDS) -> Store:
@@ -120,16 +123,16 @@ class Service:
         )
 
     def renew_leases(self) -> int:
-        """Keep every query that is being solved, now; returns how many were lost.
+        """Renew the leases of all queries that are being solved; returns how many were lost.
 
-        The heartbeat thread does so in its own time."""
+        The heartbeat thread does so regularly."""
         with self.open_store() as store:
             return renew_leases(store, self.desk, self.settings.lease_seconds)
 
     def observe(self, *documents: Mapping[str, object]) -> None:
-        """Give the coordinator what runs of the program have seen, durably, through the spool.
+        """Give telemetry of runs to the coordinator, durably, through the spool.
 
-        Raises AdmissionError, and gives it nothing, if a document is no telemetry.
+        Raises AdmissionError, and passes nothing on, if a document is not telemetry.
         """
         files = [json.dumps(document).encode() for document in documents]
         for data in files:
@@ -140,7 +143,7 @@ class Service:
 
     def __enter__(self) -> Self:
         allow_descriptors()
-        # A spool that cannot be opened now is a mistake of whoever starts us: said at once, not retried.
+        # A spool that cannot be opened now is a mistake in the call, so the error is raised and not retried.
         Spool.open(self.campaign.spool).close()
         try:
             self._plate_loop.start()
@@ -156,12 +159,13 @@ class Service:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if os.getpid() == self._process:  # else it is the parent's
+        if os.getpid() == self._process:  # a forked child leaves it to its parent
             self._end()
 
     def _end(self) -> None:
         self.stop()
-        # The plate last: it tells how the end goes, and its lock file is there until the owner has left.
+        # The plate ends last: it reports the end, and its lock file must exist until the owner is
+        # unregistered.
         for loop, end in ((self._keeper, self._halt), (self._plate_loop, self._gone)):
             end.set()
             loop.hurry()
@@ -169,7 +173,7 @@ class Service:
                 loop.join()
 
     def _keep(self) -> float | None:
-        """The step of the thread that opens what all share, once the machine lets it, and then keeps it."""
+        """The step of the thread that opens what all threads share, as soon as it can, and keeps it open."""
         try:
             if not self._up.is_set() and not self.desk.draining.is_set():
                 self._open()
@@ -177,7 +181,7 @@ class Service:
         except LastingError as error:
             self._stop_for_good(error)
         except MACHINE_FAILURES:
-            raise  # and tried again
+            raise  # the loop tries again
         except SmtspoolError as error:
             self._stop_for_good(error)
         finally:
@@ -192,7 +196,7 @@ class Service:
         with ExitStack() as stack:
             store = stack.enter_context(self.open_store(busy_timeout_s=START_BUSY_SECONDS))
             owner = stack.enter_context(store.register(presence))
-            # Fork servers before threads: they are programs of their own, and cheap to start early.
+            # Fork servers are started before threads, since starting a program is cheapest then.
             fleet = stack.enter_context(Fleet(self.settings, observe=self.increments.race))
             fleet.recall(store)
             self._plate.engines = fleet.engines
@@ -312,14 +316,14 @@ class Service:
         return pause
 
     def _begin(self) -> None:
-        """Start every loop, or none: the machine may refuse a thread, and all of it is tried again."""
+        """Start every loop, or none if the machine refuses a thread; then starting is tried again."""
         try:
             for loop in self._loops():
                 loop.start()
         except InfrastructureError:
             self._halt.set()
             self.desk.cancel_all(CancelReason.CLOSED)
-            for loop in self._loops():  # not the one that this runs on: it backs off
+            for loop in self._loops():  # without the loop that runs this, which backs off
                 loop.hurry()
             self._join()
             self._workers, self._others, self._publication = [], [], []
@@ -372,15 +376,15 @@ class Service:
         return True
 
     def drain(self) -> None:
-        """Admit and claim nothing more. What is being solved may finish, and be published, for
-        ``drain_seconds``; then it goes back. Does not wait: :meth:`join` does."""
+        """Admit and claim nothing more. Running queries may finish and be published within ``drain_seconds``;
+        after that they go back to the queue. Returns at once; :meth:`join` waits."""
         if self._drained_by is None:
             self._drained_by = self._clock() + self.settings.drain_seconds
         self.desk.draining.set()
         self._hurry_all()
 
     def stop(self) -> None:
-        """Cancel what is being solved and end every loop. Does not wait."""
+        """Cancel what is being solved and end every loop. Returns at once."""
         self.desk.draining.set()
         self._halt.set()
         self.desk.cancel_all(CancelReason.CLOSED)

@@ -15,16 +15,16 @@ __all__ = ["LOOK_SECONDS", "collected_signals", "leave_if_unwinding", "obey", "r
 
 log = logging.getLogger("smtspool")
 
-# How often the main thread looks for signals; it does nothing else.
+# How often the main thread checks for signals; it does nothing else.
 LOOK_SECONDS = 0.1
 
 
 @contextmanager
 def collected_signals() -> Iterator[list[int]]:
-    """Collect the signals that end a service in a list. The handler takes no lock: it may interrupt anything.
+    """Collect the signals that end a service in a list. The handler may interrupt any code: it takes no lock.
 
-    A terminal that closes may send SIGHUP twice, by its shell and by the kernel: it is never a second signal.
-    A process that was started with SIGHUP ignored, as by ``nohup``, keeps ignoring it.
+    SIGHUP never counts as a second signal, since a terminal that closes may send it twice, by its shell and
+    by the kernel. A process that was started with SIGHUP ignored, as by ``nohup``, keeps ignoring it.
     """
     received: list[int] = []
 
@@ -44,7 +44,7 @@ def collected_signals() -> Iterator[list[int]]:
 
 
 def run_until_signalled(service: Service, received: list[int]) -> None:
-    """Wait for the end of a ``once`` service, or for a signal and the end of what it asked for."""
+    """Wait for the end of the service: by itself with ``once``, or after a signal."""
     supervisor = Supervisor(service)
     while not service.join(LOOK_SECONDS):
         obey(service, received)
@@ -52,7 +52,7 @@ def run_until_signalled(service: Service, received: list[int]) -> None:
 
 
 def obey(service: Service, received: list[int]) -> None:
-    """Do what the signals ask: drain at the first, stop at the second; more often is harmless."""
+    """Drain at the first signal and stop at the second; repeated calls are harmless."""
     if len(received) > 1:
         service.stop()
     elif received and not service.desk.draining.is_set():
@@ -61,7 +61,7 @@ def obey(service: Service, received: list[int]) -> None:
 
 
 def leave_if_unwinding(error: BaseException) -> None:
-    """Exit as a signal asked, if ``error`` came up while the unwinding for it was under way."""
+    """Exit as the signal demands, if ``error`` was raised while the process unwound because of a signal."""
     cause = error.__context__
     while cause is not None:
         if isinstance(cause, SystemExit):

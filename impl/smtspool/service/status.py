@@ -1,7 +1,7 @@
-"""How a campaign is doing: one look at counters, times and the plates of its services, and what is wrong.
+"""The state of a campaign: a snapshot of counters, times and the plates of its services, and what is wrong.
 
-Looking costs the same whatever the store holds. Any process may look at any time, also one of another user,
-also when the disk is full and when no service lives.
+Taking one costs the same however large the store is. Any process may take one at any time, also of another
+user, on a full disk, or when no service runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATUS_SCHEMA = "smtspool-status-v1"
 NO_COUNTS = Counts(*[0] * 10)
 # A service writes its plate every second.
 SILENT_SECONDS = 15.0
-# Less than this cannot take a checkpoint of the journal.
+# With less space than this, a checkpoint of the journal may fail.
 LITTLE_SPACE = 64 << 20
 NO_SPACE = 1 << 20
 LAST_ERROR_SECONDS = 3600.0
@@ -46,7 +46,7 @@ COUNTED = {
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something that is wrong; ``severe`` if work stands still for it. ``since`` is seconds of the epoch."""
+    """Something that is wrong; ``severe`` if it stops work. ``since`` is in seconds since the epoch."""
 
     what: str
     severe: bool = False
@@ -67,7 +67,7 @@ class Snapshot:
     services: tuple[Mapping[str, Any], ...] = ()  # plates, with token and alive: true, false, null (unknown)
     disk_free: Mapping[str, int] = field(default_factory=dict)  # bytes, below store, spool and out
     journal: Journal | None = None  # of the store
-    unreadable: str | None = None  # why the store could not be looked at: counts and pace are nothing then
+    unreadable: str | None = None  # why the store cannot be read; then counts and pace are zero
 
     def to_json(self) -> dict[str, object]:
         eta = self.eta_seconds
@@ -83,14 +83,14 @@ class Snapshot:
 
     @property
     def living(self) -> list[Mapping[str, Any]]:
-        """The services that live, and have said something."""
+        """The running services that have a report."""
         return [one for one in self.services if one["alive"]]
 
     @property
     def eta_seconds(self) -> float | None:
-        """Until all that is stored is answered, at the pace of the last 15 minutes.
+        """Seconds until all stored queries are answered, at the pace of the last 15 minutes.
 
-        None without one, and while work stands still for something.
+        None if nothing was answered, and while severe trouble stops work.
         """
         _, rate = self.pace.answered.per_second(self.taken)
         stands = any(trouble.severe for trouble in self.trouble())
@@ -98,7 +98,7 @@ class Snapshot:
 
     @property
     def run_time(self) -> float | None:
-        """Seconds since the oldest of the living services began."""
+        """Seconds since the oldest running service began."""
         started = [one["started"] for one in self.living if "started" in one]
         return self.taken - min(started) if started else None
 
@@ -155,7 +155,7 @@ class Snapshot:
         return found
 
     def _failing(self) -> list[Trouble]:
-        """Loops that fail for one reason are one trouble."""
+        """Loops of a service that fail with the same message are one trouble."""
         grouped: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
         for one in self.living:
             for ailment in one.get("failing", ()):
@@ -193,7 +193,7 @@ class Snapshot:
 
 
 def look(campaign: Campaign) -> Snapshot:
-    """Look once, whatever fails: what cannot be read is told instead."""
+    """Take a snapshot; if the store cannot be read, the snapshot says why."""
     try:
         with Store.view(campaign.store) as store:
             return snapshot(campaign, store)
@@ -202,7 +202,7 @@ def look(campaign: Campaign) -> Snapshot:
 
 
 def snapshot(campaign: Campaign, store: Store) -> Snapshot:
-    """Look once, through a store that is open."""
+    """Take a snapshot through an open store."""
     counters = store.counters()
     told = store.get(KNOWLEDGE)
     return _around(
@@ -242,7 +242,7 @@ def _around(
 
 
 def _disk_free(campaign: Campaign) -> dict[str, int]:
-    """Bytes that a user other than root may write; of folders on one file system the first is told."""
+    """Free bytes for users other than root; of folders on one file system only the first is listed."""
     found: dict[str, int] = {}
     seen: set[int] = set()
     for name, path in (("store", campaign.store), ("spool", campaign.spool), ("out", campaign.out)):

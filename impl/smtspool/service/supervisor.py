@@ -1,9 +1,9 @@
-"""What the manager that started the service is told, if it asks: the protocol of ``sd_notify(3)``.
+"""Reports to the service manager, if there is one, by the protocol of ``sd_notify(3)``.
 
-systemd names a datagram socket in ``NOTIFY_SOCKET`` and takes lines there: ``READY=1`` once queries are
+systemd names a datagram socket in ``NOTIFY_SOCKET`` and reads lines from it: ``READY=1`` once queries are
 admitted and solved, ``STATUS=`` with what fails, ``STOPPING=1`` when the drain begins, and ``WATCHDOG=1``
-twice in every ``WATCHDOG_USEC``. The last says that the process runs and its main thread comes round. It does
-not say that the disk has room or an engine works: a restart mends neither, so these are in the status.
+twice in every ``WATCHDOG_USEC``. The last means that the process runs and its main thread is not stuck. A
+full disk or a broken engine does not stop it, since a restart would repair neither; these are in the status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("smtspool")
 
 
 class Supervisor:
-    """Tells the manager how ``service`` is; nothing at all if there is none to tell. For one thread."""
+    """Reports the state of ``service`` to the manager; does nothing without one. For one thread."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Supervisor:
         self._said: list[str] = []
 
     def tell(self) -> None:
-        """Say what has changed since the last call, and that we live when it is time to. Never waits."""
+        """Report changes since the last call, and a sign of life when one is due. Never waits."""
         if not self._address:
             return
         said = self._state()
@@ -61,7 +61,7 @@ class Supervisor:
         return [*(["READY=1"] if self._service.serving else []), f"STATUS={status}"]
 
     def _send(self, lines: list[str]) -> bool:
-        """False if the manager does not take it now: then it is said again."""
+        """Send lines; False if the manager does not take them now, so that they are sent again."""
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as channel:
@@ -79,7 +79,7 @@ class Supervisor:
 
 
 def _beat_seconds(environment: Mapping[str, str]) -> float | None:
-    """Half of the time after which the manager takes us for hung; None if it does not watch this process."""
+    """Half of the time after which the manager takes this process for hung; None if it does not watch it."""
     period = environment.get("WATCHDOG_USEC", "")
     watched = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
     return int(period) / 2e6 if watched and period.isascii() and period.isdecimal() else None
