@@ -16,7 +16,7 @@ from typing import Any
 
 from conformance.engine.gates import Gate, Idle, Nursery
 from conformance.engine.replay import Divergence
-from smtspool.profile import Generation, Policy, Record, build_candidate, parse_runtime
+from smtspool.profile import Policy, ProfileGeneration, Record, build_candidate, parse_runtime
 from smtspool.query import Query, parse_envelope
 from smtspool.service import Increments, Prober, Settings, Worker
 from smtspool.solve import Cancellation, ForkServer, Portfolio, parse_engine
@@ -164,7 +164,7 @@ def _query(solutions: Sequence[int]) -> Query:
     )
 
 
-def _generation(domain: Sequence[int]) -> Generation | None:
+def _generation(domain: Sequence[int]) -> ProfileGeneration | None:
     rows = [[SITE, BITS, 8 * len(domain), 0, [[value, 8] for value in domain]]]
     record = Record.of({"empirical_value_profile_context": CONTEXT, "empirical_value_profiles": rows})
     return None if record is None else build_candidate([record], Policy()).generation
@@ -199,7 +199,7 @@ class _Judge:
 
 def judge(gate: Gate) -> None:
     """Builds candidates and answers queries, as it is called to."""
-    served: Generation | None = None
+    served: ProfileGeneration | None = None
     with ExitStack() as stack:
         engines: list[Portfolio] = []  # started when the first query comes
 

@@ -23,7 +23,7 @@ from typing import Any
 from conformance.engine.gates import Gate
 from smtspool.actions import Step, observed_by
 from smtspool.files import Directory
-from smtspool.profile import Coordinator, Generation, Policy
+from smtspool.profile import Coordinator, Policy, ProfileGeneration
 
 __all__ = ["REFUSALS", "coordinate"]
 
@@ -116,7 +116,7 @@ class _Seam:
         gate.after(step.name, step.params, step.outcome, error)
 
 
-def _generation(generation: Generation | None) -> list[str]:
+def _generation(generation: ProfileGeneration | None) -> list[str]:
     return [] if generation is None else [generation.artifact_sha256, generation.version]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from smtspool.files import Directory
-from smtspool.profile import Domain, Generation, parse_runtime
+from smtspool.profile import Domain, ProfileGeneration, parse_runtime
 
 CONTEXT = "a" * 64
 OTHER = "b" * 64
@@ -54,13 +54,13 @@ UNWRITABLE = [
 ]
 
 
-def domains(generation: Generation | None) -> dict[int, tuple[int, ...]]:
+def domains(generation: ProfileGeneration | None) -> dict[int, tuple[int, ...]]:
     """Site to values."""
     assert generation is not None
     return {one.key.site: one.values for one in parse_runtime(generation.content).domains}
 
 
-def served(generation: Generation | None) -> tuple[Domain, ...]:
+def served(generation: ProfileGeneration | None) -> tuple[Domain, ...]:
     """What a prober would get; nothing is nothing, however it is said."""
     return () if generation is None else parse_runtime(generation.content).domains
 

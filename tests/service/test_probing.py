@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smtspool.profile import Generation, Policy, Record, build_candidate
+from smtspool.profile import Policy, ProfileGeneration, Record, build_candidate
 from smtspool.query import Query, Status, parse_envelope
 from smtspool.service import Settings
 from smtspool.service.fleet import Fleet
@@ -42,7 +42,7 @@ def below(limit: int, but: int | None = None, **origin: object) -> Query:
     )
 
 
-def generation(*values: int, site: int = 7, bits: int = 8) -> Generation:
+def generation(*values: int, site: int = 7, bits: int = 8) -> ProfileGeneration:
     rows = [[site, bits, 8 * len(values), 0, [[value, 8] for value in values]]]
     record = Record.of({"empirical_value_profile_context": CONTEXT, "empirical_value_profiles": rows})
     assert record is not None
@@ -52,7 +52,9 @@ def generation(*values: int, site: int = 7, bits: int = 8) -> Generation:
 class Bench:
     """A prober of what may change, and what it counted."""
 
-    def __init__(self, portfolio: Portfolio, served: Generation | None, *, budget_s: float = 1.0) -> None:
+    def __init__(
+        self, portfolio: Portfolio, served: ProfileGeneration | None, *, budget_s: float = 1.0
+    ) -> None:
         self.served = served
         self.portfolio = portfolio
         self.increments = Increments()

@@ -13,7 +13,7 @@ import pytest
 
 from smtspool.actions import Step, observed_by
 from smtspool.errors import AdmissionError
-from smtspool.profile import Generation, parse_runtime
+from smtspool.profile import ProfileGeneration, parse_runtime
 from smtspool.query import Answer, Query, Status, parse_envelope
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service import profiling as module
@@ -55,7 +55,7 @@ def below(limit: int, *, but: int | None = None, site: int = 7) -> dict[str, Any
     }
 
 
-def domains(generation: Generation | None) -> dict[int, tuple[int, ...]]:
+def domains(generation: ProfileGeneration | None) -> dict[int, tuple[int, ...]]:
     assert generation is not None
     return {one.key.site: one.values for one in parse_runtime(generation.content).domains}
 

@@ -11,7 +11,7 @@ is no such model, the query may have others.
 from smtspool.profile.aggregate import Domain, Key
 from smtspool.profile.archive import RUNTIME, STATE, Archive
 from smtspool.profile.artifact import Artifact, parse_artifact
-from smtspool.profile.candidate import Candidate, Generation, build_candidate
+from smtspool.profile.candidate import Candidate, ProfileGeneration, build_candidate
 from smtspool.profile.coordinator import Coordinator, Snapshot
 from smtspool.profile.counters import CONSUMPTION, Counters
 from smtspool.profile.policy import Policy
@@ -30,9 +30,9 @@ __all__ = [
     "Coordinator",
     "Counters",
     "Domain",
-    "Generation",
     "Key",
     "Policy",
+    "ProfileGeneration",
     "Record",
     "Runtime",
     "Snapshot",

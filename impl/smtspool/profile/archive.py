@@ -11,7 +11,7 @@ from contextlib import suppress
 from smtspool.errors import AdmissionError, Reason
 from smtspool.files import Directory, is_temporary, read_stable, write_durable
 from smtspool.profile.artifact import MAX_ARTIFACT_BYTES, Artifact
-from smtspool.profile.candidate import Candidate, Generation, materialise
+from smtspool.profile.candidate import Candidate, ProfileGeneration, materialise
 from smtspool.profile.runtime import MAX_RUNTIME_BYTES, parse_runtime
 from smtspool.profile.state import MAX_STATE_BYTES, damage, label_of
 
@@ -47,7 +47,7 @@ class Archive:
     def write_state(self, data: bytes) -> None:
         write_durable(self._directory, STATE, data)
 
-    def read_generation(self) -> tuple[Artifact, Generation]:
+    def read_generation(self) -> tuple[Artifact, ProfileGeneration]:
         """The generation of the runtime file, if the file is byte for byte what its artifact gives.
 
         Raises as :meth:`read_state`; ``FileNotFoundError`` if there is no runtime file at all.
@@ -58,7 +58,7 @@ class Archive:
             raise AdmissionError(Reason.SCHEMA, "the runtime file differs from what its artifact gives")
         return artifact, generation
 
-    def read_artifact(self, digest: str) -> tuple[Artifact, Generation]:
+    def read_artifact(self, digest: str) -> tuple[Artifact, ProfileGeneration]:
         """One artifact of any generation, verified."""
         try:
             with self._directory.child(_GENERATIONS) as generations:

@@ -12,11 +12,11 @@ from smtspool.profile.policy import Policy
 from smtspool.profile.record import Record
 from smtspool.profile.runtime import runtime_text, semantics
 
-__all__ = ["Candidate", "Generation", "build_candidate", "materialise"]
+__all__ = ["Candidate", "ProfileGeneration", "build_candidate", "materialise"]
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class ProfileGeneration:
     """One published set of domains; ``content`` is the runtime text, ``version`` its SHA-256."""
 
     version: str
@@ -25,7 +25,7 @@ class Generation:
     profile_count: int  # domains
     suppressed_count: int
 
-    def means(self, other: Generation) -> bool:
+    def means(self, other: ProfileGeneration) -> bool:
         """Whether both have the same domains, so that a prober acts alike (F305 §3.2); counts may differ."""
         return semantics(self.content) == semantics(other.content)
 
@@ -35,7 +35,7 @@ class Candidate:
     """What could be published: the artifact file and the generation it stands for."""
 
     artifact: bytes
-    generation: Generation
+    generation: ProfileGeneration
 
 
 def build_candidate(records: Sequence[Record], policy: Policy) -> Candidate:
@@ -56,13 +56,13 @@ def build_candidate(records: Sequence[Record], policy: Policy) -> Candidate:
     return Candidate(data, _generation(digest, artifact))
 
 
-def materialise(data: bytes) -> tuple[Artifact, Generation]:
+def materialise(data: bytes) -> tuple[Artifact, ProfileGeneration]:
     """The artifact in the file ``data``, verified, and its generation; raises ``AdmissionError``."""
     digest, artifact = parse_artifact(data)
     return artifact, _generation(digest, artifact)
 
 
-def _generation(digest: str, artifact: Artifact) -> Generation:
+def _generation(digest: str, artifact: Artifact) -> ProfileGeneration:
     text = runtime_text(digest, artifact.domains)
     version = sha256(text).hexdigest()
-    return Generation(version, text, digest, len(artifact.domains), len(artifact.suppressed))
+    return ProfileGeneration(version, text, digest, len(artifact.domains), len(artifact.suppressed))

@@ -22,7 +22,7 @@ from smtspool.errors import AdmissionError, ConfigError
 from smtspool.files import Directory, Unstable
 from smtspool.profile.archive import Archive
 from smtspool.profile.artifact import MAX_RECORDS
-from smtspool.profile.candidate import Candidate, Generation, build_candidate
+from smtspool.profile.candidate import Candidate, ProfileGeneration, build_candidate
 from smtspool.profile.counters import Counters
 from smtspool.profile.policy import Policy
 from smtspool.profile.record import Record
@@ -109,9 +109,9 @@ class Coordinator:
         self._counters = Counters()
         self._dirty = False
         self._doubts: tuple[str, ...] = ()
-        self._current: Generation | None = None
+        self._current: ProfileGeneration | None = None
         self._renewal = False  # the runtime file is to be written anew, whatever a build comes to
-        self._served: Generation | None = None
+        self._served: ProfileGeneration | None = None
         self._recover()
 
     @property
@@ -140,7 +140,7 @@ class Coordinator:
 
     # -- serving ----------------------------------------------------------------------------------------
 
-    def serve(self) -> Generation | None:
+    def serve(self) -> ProfileGeneration | None:
         """The generation that may be probed with now; None while the records justify none."""
         with action("Serve") as step:
             served = self._served
@@ -172,7 +172,7 @@ class Coordinator:
     def _forget_oldest(self) -> None:
         self._window_bytes -= len(self._window.popleft().text)
 
-    def publish(self, *, force: bool = False) -> Generation | None:
+    def publish(self, *, force: bool = False) -> ProfileGeneration | None:
         """Build from the window, write and serve the result; the new generation, or None if there is none.
 
         Does nothing unless dirty, nor, unless forced, within the interval since the last attempt. After a
@@ -273,7 +273,7 @@ class Coordinator:
             return False
         return True
 
-    def _switch(self, generation: Generation, saved: bool) -> None:
+    def _switch(self, generation: ProfileGeneration, saved: bool) -> None:
         with action("Switch", artifact=generation.artifact_sha256):
             self._current = self._served = generation
             self._renewal = False
@@ -284,7 +284,7 @@ class Coordinator:
         self._dirty = False
         self._doubts = ()
 
-    def _prune(self, generation: Generation) -> None:
+    def _prune(self, generation: ProfileGeneration) -> None:
         try:
             self._archive.prune(generation.artifact_sha256)
         except OSError as error:  # further files do no harm

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any
 
 from smtspool.errors import AdmissionError
-from smtspool.profile import MAX_FEEDBACK, Domain, Generation, Key, parse_runtime
+from smtspool.profile import MAX_FEEDBACK, Domain, Key, ProfileGeneration, parse_runtime
 from smtspool.query import Query
 from smtspool.solve import Cancellation, Portfolio, Probe, ProbeEnd, restrict
 
@@ -56,7 +56,7 @@ _NO_ROW = (0,) * len(_TOTALS)
 class _Loaded:
     """A generation, read; without domains if its text is not sound."""
 
-    generation: Generation
+    generation: ProfileGeneration
     domains: Mapping[Key, Domain]
 
 
@@ -64,7 +64,7 @@ class Prober:
     """Probes for all workers of a service. Thread-safe; the lock guards ``_found`` and ``_loads``."""
 
     def __init__(
-        self, serve: Callable[[], Generation | None], increments: Increments, *, budget_s: float
+        self, serve: Callable[[], ProfileGeneration | None], increments: Increments, *, budget_s: float
     ) -> None:
         """``serve`` gives the generation that may be probed with; a budget of 0 probes nothing."""
         self._serve = serve
@@ -107,7 +107,7 @@ class Prober:
             loaded = self._loaded = self._load(generation)
         return loaded.domains
 
-    def _load(self, generation: Generation) -> _Loaded:
+    def _load(self, generation: ProfileGeneration) -> _Loaded:
         """All of it, or nothing: a bad text disables probing, never solving."""
         try:
             domains = parse_runtime(generation.content).domains

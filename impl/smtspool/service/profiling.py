@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from smtspool.files import Directory, FileLock, Identity
-from smtspool.profile import CONSUMPTION, MAX_FEEDBACK, RUNTIME, STATE, Coordinator, Generation, Policy
+from smtspool.profile import CONSUMPTION, MAX_FEEDBACK, RUNTIME, STATE, Coordinator, Policy, ProfileGeneration
 from smtspool.store import Store
 
 from .campaign import Campaign
@@ -89,7 +89,7 @@ class Profiling:
         self._flush_at = clock() + FEEDBACK_SECONDS
         self._told: dict[str, Any] | None = None  # the snapshot that the store has
 
-    def serve(self) -> Generation | None:
+    def serve(self) -> ProfileGeneration | None:
         """The generation that may be probed with now."""
         coordinator = self._coordinator
         return None if coordinator is None else coordinator.serve()
