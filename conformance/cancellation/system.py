@@ -239,14 +239,14 @@ class CancellationSystem(Projection):
         if self._pc(name) != "asked":
             raise Refused(f"{name} has asked nobody")
         self.server.tell(self._used(name), finding)
-        self.stage.settle(f"the reply to {name}", moved=name)
+        self.stage.come_to_rest(f"the reply to {name}", moved=name)
 
     def crash(self, number: int) -> None:
         """The helper of a generation dies."""
         if number > len(self.server.spawned) or self.server.life(self.server.spawned[number - 1]) != "valid":
             raise Refused(f"generation {number} has no helper")
         self.server.kill(number)
-        self.stage.settle(f"the crash of generation {number}")
+        self.stage.come_to_rest(f"the crash of generation {number}")
 
     def expire(self, name: str) -> None:
         """The deadline of a request passes."""
@@ -258,7 +258,7 @@ class CancellationSystem(Projection):
             self.solver._changed.notify_all()
         if asked:
             self.server.tell(self._used(name), "noise")
-        self.stage.settle(f"the deadline of {name}", moved=name if asked else None)
+        self.stage.come_to_rest(f"the deadline of {name}", moved=name if asked else None)
 
     def fail_spawn(self, name: str) -> None:
         """The machine has no helper to give to a request that stands at Spawn."""

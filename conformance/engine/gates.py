@@ -169,7 +169,7 @@ class Participant:
         self._patience_s = patience_s
         self._last: str = "start"
         self.position: Position = Dead()
-        self.position = self._settle(None)[1]
+        self.position = self._until_standing(None)[1]
 
     def call(self, what: str, **params: Any) -> Position:
         """Make an idle participant call ``what``; it then stands at the first gate, or is idle again."""
@@ -177,7 +177,7 @@ class Participant:
             raise GateError(f"{self.name} cannot be called: {self.position}")
         self._last = what
         self._send({"call": what, "params": params})
-        passed, self.position = self._settle(None)
+        passed, self.position = self._until_standing(None)
         assert passed is None
         return self.position
 
@@ -189,7 +189,7 @@ class Participant:
         self._last = step.name
         LEDGER.released += 1
         self._send({"fail": fail} if fail else {"go": True})
-        passed, self.position = self._settle(None if fail else step)
+        passed, self.position = self._until_standing(None if fail else step)
         return passed
 
     def kill(self) -> None:
@@ -216,7 +216,7 @@ class Participant:
         except BrokenPipeError:
             raise GateError(f"{self.name} is dead before {self._last}") from None
 
-    def _settle(self, step: At | None) -> tuple[Passed | None, Position]:
+    def _until_standing(self, step: At | None) -> tuple[Passed | None, Position]:
         """Wait until it stands again; on the way it reports ``step``, and nothing else."""
         passed: Passed | None = None
         deadline = time.monotonic() + self._patience_s

@@ -3,7 +3,7 @@
 :mod:`.gates` holds processes, which can be killed; here threads share the objects under test, which can be
 looked at while nobody moves. A *player* is one thread with one call after the other. It stands at a gate, is
 idle, or waits for something that another player or the environment must do; what counts as such a wait is
-told by the caller's ``waits``, from the real state. :meth:`Stage.settle` returns when nobody moves.
+told by the caller's ``waits``, from the real state. :meth:`Stage.come_to_rest` returns when nobody moves.
 
 A *guest* is a player whose thread is somebody else's, that of a pool for instance. It is expected, comes when
 its thread takes its first step, and is gone when ``waits`` says so.
@@ -141,7 +141,7 @@ class Stage:
                 raise GateError(f"{name} cannot be called: {player.position}")
             player.raised, player.call, player.position = None, what, Moving()
             self._changed.notify_all()
-        self.settle(f"{name} was called")
+        self.come_to_rest(f"{name} was called")
 
     def release(self, name: str) -> Passed:
         """Let it take the step it stands at, and wait until nobody moves."""
@@ -155,12 +155,12 @@ class Stage:
             player.released, player.position = True, Moving()
             LEDGER.released += 1
             self._changed.notify_all()
-        self.settle(f"{name} took {step}")
+        self.come_to_rest(f"{name} took {step}")
         if [passed.name for passed in player.passed] != [step]:
             raise GateError(f"{name} took {[p.name for p in player.passed]}, released was {step}")
         return player.passed[0]
 
-    def settle(self, after: str, *, moved: str | None = None) -> None:
+    def come_to_rest(self, after: str, *, moved: str | None = None) -> None:
         """Wait until nobody moves; ``moved`` must have come to a gate or an end."""
         deadline = time.monotonic() + self._patience_s
         with self._changed:

@@ -94,7 +94,7 @@ class Disturbances:
                 self._of.stage.strike(str(rank), error)
             else:
                 self._of.stage.wake(str(rank))
-                self._of.stage.settle(f"{rank} was struck", moved=str(rank))
+                self._of.stage.come_to_rest(f"{rank} was struck", moved=str(rank))
         elif call and (sent or how // 6 % 2):
             self._of.armed[rank] = (call, sent, error)
             self._of.stage.go(str(rank))
@@ -136,7 +136,7 @@ class Disturbances:
             raise Refused(f"rank {rank} does not wait")
         self._of.clocks[rank].leap(LEAP_S)
         self._of.stage.wake(str(rank))
-        self._of.stage.settle(f"the deadline of {rank}", moved=str(rank))
+        self._of.stage.come_to_rest(f"the deadline of {rank}", moved=str(rank))
         self._of.go_on()
 
     def stray(self, rank: int) -> None:
@@ -145,7 +145,7 @@ class Disturbances:
             raise Refused(f"rank {rank} does not wait")
         source, tag = (0, FROM_ROOT) if rank else (self._missing(), TO_ROOT)
         self._of.network.stray(source, rank, tag, self._of.how())
-        self._of.stage.settle(f"a stray message for {rank}")
+        self._of.stage.come_to_rest(f"a stray message for {rank}")
         if self._of.network.waiting(source, rank, tag):
             raise Divergence(f"rank {rank} keeps a message of another run", "stray")
 

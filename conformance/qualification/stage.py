@@ -86,7 +86,7 @@ class RankStage(Stage):
         else:
             with self._stir:
                 self._stir.notify_all()
-            self.settle(f"{name} was struck", moved=name if moved else None)
+            self.come_to_rest(f"{name} was struck", moved=name if moved else None)
 
     def go(self, name: str) -> list[Passed]:
         """Release a gate; the steps that were taken, which may be none."""
@@ -99,7 +99,7 @@ class RankStage(Stage):
             player.released, player.position = True, Moving()
             LEDGER.released += 1
             self._changed.notify_all()
-        self.settle(f"{name} took {step}")
+        self.come_to_rest(f"{name} took {step}")
         return list(player.passed)
 
     def end(self, name: str) -> None:

@@ -89,7 +89,7 @@ class QualificationSystem:
         for rank in self.ranks:
             self._begin(rank)
         if working:
-            self.stage.settle("startup")
+            self.stage.come_to_rest("startup")
             self.stage.free = False
             self.network.unanswered.clear()
             for rank, master in enumerate(self.masters):

@@ -16,7 +16,7 @@ def _mutant(name: str, fault: str, *changes: tuple[str, str], module: str = _RAC
 
 
 _TELL_SOLVER = "                runner.solver.cancel(self.query.id, reason)\n"
-_AFTER = "        until = self.clock() + self.rules.settle_s\n"
+_AFTER = "        until = self.clock() + self.rules.report_s\n"
 _AWAIT = "        while self._running:\n            try:\n"
 
 MUTANTS = (

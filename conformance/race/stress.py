@@ -241,7 +241,7 @@ def stress(
 
 
 def _race(seed: int, servers: Sequence[_Watched], races: int, totals: Totals) -> list[tuple[str, Answer]]:
-    rules = RaceRules(cpus=3, settle_s=0.005)
+    rules = RaceRules(cpus=3, report_s=0.005)
     portfolio = Portfolio(servers, rules=rules, policy=HedgePolicy(Hedge.FIXED, 0.001, 0.004))
     whole = _Round(seed, servers, portfolio, _Canceller(), totals)
     whole.run(races)

@@ -36,7 +36,7 @@ from smtspool.solve import (
 __all__ = ["MODULE", "RaceAdapter", "RaceSystem"]
 
 ASKER, USER, CLOSER = "race", "user", "closer"
-FAR_S, LIMIT_S, DELAY_S, SETTLE_S = 1e8, 1e6, 1e4, 1e2
+FAR_S, LIMIT_S, DELAY_S, REPORT_S = 1e8, 1e6, 1e4, 1e2
 # Where players stand. Of a solver's own steps only these are a race's business.
 GATES = frozenset({
     "Enter", "Submit", "Register", "Settle", "Report", "Tell", "Hear", "CallOff", "CancelFuture",
@@ -87,7 +87,7 @@ class RaceSystem(Projection):
         servers = {name: Server(helpers, clock, name) for name in engines}
         portfolio = Portfolio(
             [cast(ForkServer, server) for server in servers.values()],
-            rules=RaceRules(cpus=cpus, grace_s=0.0, settle_s=SETTLE_S),
+            rules=RaceRules(cpus=cpus, grace_s=0.0, report_s=REPORT_S),
             policy=HedgePolicy(Hedge.FIXED, DELAY_S, DELAY_S) if hedged else HedgePolicy(Hedge.TOGETHER),
             clock=clock,
         )
@@ -229,7 +229,7 @@ class RaceSystem(Projection):
         elif name == "Delay":
             self._pass_time(DELAY_S, lambda: not self.over() and not self.ripe(), "the delay")
         elif name == "GiveUp":
-            self._pass_time(SETTLE_S, lambda: self.over(), "the losers' time")
+            self._pass_time(REPORT_S, lambda: self.over(), "the losers' time")
             self.patience = False
         else:
             self._go(label)
@@ -312,18 +312,18 @@ class RaceSystem(Projection):
     def _reply(self, call: str, finding: str) -> None:
         number = self._asked(call)
         self.server_of(call).tell(number, _COMMANDS[finding])
-        self.stage.settle(f"the reply to {call}", moved=self.part_of(call))
+        self.stage.come_to_rest(f"the reply to {call}", moved=self.part_of(call))
 
     def opine(self, finding: str) -> None:
         """The second opinion that the race asked for."""
         call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
         self.server_of(call).tell(int(self.opinion().generation), _COMMANDS[finding])
-        self.stage.settle("the second opinion", moved=ASKER)
+        self.stage.come_to_rest("the second opinion", moved=ASKER)
 
     def _crash(self, call: str) -> None:
         number = self._asked(call)
         self.server_of(call).kill(number)
-        self.stage.settle(f"the crash of the helper of {call}", moved=self.part_of(call))
+        self.stage.come_to_rest(f"the crash of the helper of {call}", moved=self.part_of(call))
 
     def _asked(self, call: str) -> int:
         if self.stage_of(call) != "asked":
@@ -336,7 +336,7 @@ class RaceSystem(Projection):
         self._expect_queued()
         self.busy -= 1
         self._jobs.pop().set()
-        self.stage.settle("a thread of the pool came free")
+        self.stage.come_to_rest("a thread of the pool came free")
 
     def _expire(self) -> None:
         if self.is_late() or self.is_all_over():
@@ -351,7 +351,7 @@ class RaceSystem(Projection):
         if self.opinion() is not None:
             call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
             self.server_of(call).tell(int(self.opinion().generation), "noise")
-        self.stage.settle("the deadline")
+        self.stage.come_to_rest("the deadline")
 
     def _pass_time(self, seconds: float, counts: Callable[[], bool], what: str) -> None:
         """Time that only the race is waiting for."""
@@ -359,7 +359,7 @@ class RaceSystem(Projection):
             raise Refused(f"nobody waits for {what}")
         self.clock.leap(seconds)
         self._wake()
-        self.stage.settle(what, moved=ASKER)
+        self.stage.come_to_rest(what, moved=ASKER)
 
 
 class RaceAdapter:

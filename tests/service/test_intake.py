@@ -60,19 +60,19 @@ def never() -> bool:
     return False
 
 
-def test_a_file_is_observed_once_and_stays_until_it_is_settled(spool: Path, intake: Intake) -> None:
+def test_a_file_is_observed_once_and_stays_until_it_is_removed(spool: Path, intake: Intake) -> None:
     window = Window()
     publish(spool, "one.json")
     assert intake.take(window, never)
     assert intake.take(window, never)
     assert window.seen == [GOOD]
     assert names(spool / "telemetry") == ["one.json"]
-    intake.settle()
+    intake.remove_taken()
     assert names(spool / "telemetry") == []
     assert intake.accepted == 1
 
 
-def test_what_was_not_settled_is_observed_again_by_the_next(spool: Path) -> None:
+def test_what_was_not_removed_is_observed_again_by_the_next(spool: Path) -> None:
     publish_later = Window()
     with Intake(spool) as first:
         publish(spool, "one.json")
@@ -82,12 +82,12 @@ def test_what_was_not_settled_is_observed_again_by_the_next(spool: Path) -> None
     assert len(publish_later.seen) == 1
 
 
-def test_a_file_that_is_replaced_before_it_is_settled_is_another_one(spool: Path, intake: Intake) -> None:
+def test_a_file_that_is_replaced_before_it_is_removed_is_another_one(spool: Path, intake: Intake) -> None:
     window = Window()
     publish(spool, "one.json")
     intake.take(window, never)
     publish(spool, "one.json", json.dumps(GOOD | {"schema": 4}).encode())
-    intake.settle()
+    intake.remove_taken()
     assert names(spool / "telemetry") == ["one.json"]
     intake.take(window, never)
     assert [document["schema"] for document in window.seen] == [3, 4]

@@ -36,7 +36,7 @@ def query(value: int = 42) -> Query:
 
 
 QUERY = query()
-PATIENT = RaceRules(cpus=3, settle_s=10.0)
+PATIENT = RaceRules(cpus=3, report_s=10.0)
 LITTLE = HelperLimits(frame=64)  # no request fits
 Race = Callable[..., Portfolio]
 
@@ -330,7 +330,7 @@ def test_an_answer_after_the_limit_says_so(racing: Race, seen: Gates) -> None:
 
 
 def test_a_loser_that_does_not_leave_is_not_waited_for(racing: Race, seen: Gates) -> None:
-    portfolio = racing(bitwuzla="hang", z3="unsat", rules=RaceRules(settle_s=0.05))
+    portfolio = racing(bitwuzla="hang", z3="unsat", rules=RaceRules(report_s=0.05))
     gate = seen.at("Settle", solver="bitwuzla")
     answer = Thread(portfolio.solve, QUERY, timeout_s=10).result()
     loser = by_engine(answer)["bitwuzla"]
@@ -395,7 +395,7 @@ def test_a_race_cancelled_before_it_begins_asks_nobody_for_long(racing: Race) ->
 
 def test_a_queued_attempt_is_cancelled_by_its_future(racing: Race, seen: Gates) -> None:
     """Every thread of the pool is taken by losers that do not leave: the next attempts wait for one."""
-    portfolio = racing(bitwuzla="hang", rules=RaceRules(settle_s=0.01))
+    portfolio = racing(bitwuzla="hang", rules=RaceRules(report_s=0.01))
     stuck = [seen.at("Register") for _ in range(2)]
     tokens = [Cancellation() for _ in range(3)]
     for number, gate in enumerate(stuck):
@@ -462,7 +462,7 @@ def test_verify_can_be_cancelled(racing: Race, seen: Gates) -> None:
 
 
 def test_a_sat_that_nobody_had_time_to_judge_is_not_held_against_its_engine(racing: Race) -> None:
-    portfolio = racing(policy=Hedge.FIXED, bitwuzla="sat", z3="unsat / hang", rules=RaceRules(settle_s=10.0))
+    portfolio = racing(policy=Hedge.FIXED, bitwuzla="sat", z3="unsat / hang", rules=RaceRules(report_s=10.0))
     portfolio.solve(QUERY, timeout_s=5)
     (records,) = portfolio.policy.to_json().values()
     assert max(records["bitwuzla"]["answered"]) < 4_000

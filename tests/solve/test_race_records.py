@@ -8,7 +8,7 @@ from tests.solve.gates import Gates, Thread, gates
 from tests.solve.queries import EASY_UNSAT
 from tests.solve.scripted import ScriptedServer
 
-IMPATIENT = RaceRules(cpus=2, settle_s=0.05)
+IMPATIENT = RaceRules(cpus=2, report_s=0.05)
 
 
 def loser_of(answer: Answer) -> Attempt:
@@ -60,7 +60,7 @@ def test_a_model_that_one_engine_confirms_and_another_refutes_against_an_unsat_i
         ScriptedServer("cvc5", "hang / unsat") as third,
         gates() as seen,
         Portfolio(
-            [one, other, third], rules=RaceRules(cpus=3, settle_s=10.0), policy=HedgePolicy(Hedge.TOGETHER)
+            [one, other, third], rules=RaceRules(cpus=3, report_s=10.0), policy=HedgePolicy(Hedge.TOGETHER)
         ) as portfolio,
     ):
         late = seen.at("Unregister", solver="z3")

@@ -110,7 +110,7 @@ class Intake:
         """Publish one telemetry file, durably, under a fresh name."""
         write_durable(self._incoming, f"feedback-{os.urandom(8).hex()}.json", data, replace=False)
 
-    def settle(self) -> None:
+    def remove_taken(self) -> None:
         """Remove the files of every record taken so far: a checkpoint holds them now."""
         for name, identity in self._taken.items():
             if self._is_still(name, identity):

@@ -178,7 +178,7 @@ class Profiling:
                 generation.version,
             )
         if not coordinator.dirty and self._intake is not None:
-            self._intake.settle()
+            self._intake.remove_taken()
 
     def _with_feedback(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         """``document`` with feedback about its program, if some waits and both fit into one record."""

@@ -97,7 +97,7 @@ class Worker:
 
     def step(self) -> float | None:
         """Work through one batch of leases. Returns the pause before the next, in seconds."""
-        self._settle()
+        self._let_go()
         if self._desk.draining.is_set():
             return FINISHED
         # A worker without engines must not use up anybody's attempts.
@@ -113,7 +113,7 @@ class Worker:
             self._pass_over()
             self._work(portfolio)
         finally:
-            self._settle()
+            self._let_go()
         return 0
 
     def _claim(self) -> list[Lease]:
@@ -248,7 +248,7 @@ class Worker:
         self._unanswered.remove(lease)
         self._desk.drop([lease])
 
-    def _settle(self) -> None:
+    def _let_go(self) -> None:
         """Commit what is answered and give back what is not; nothing is held afterwards."""
         self._commit()
         if self._unanswered:

@@ -42,7 +42,7 @@ def main(
     """Never returns; the caller is the freshly forked child."""
     status = 1
     try:
-        _settle_in(limits, stderr, parent)
+        _prepare(limits, stderr, parent)
         _keep_only(channel, die_with_pipe(lifeline))
         with socket.socket(fileno=channel) as connection:
             Host(engine, limits).serve(connection)
@@ -58,7 +58,7 @@ def main(
         os._exit(status)
 
 
-def _settle_in(limits: HelperLimits, stderr: int, parent: int) -> None:
+def _prepare(limits: HelperLimits, stderr: int, parent: int) -> None:
     die_with_parent(parent)
     become_subreaper()
     os.setsid()

@@ -46,11 +46,11 @@ __all__ = ["Conclusion", "Race", "RaceRules"]
 @dataclass(frozen=True, slots=True)
 class RaceRules:
     """``cpus`` engines at once at most; ``grace_s`` past the limit an engine that stops by itself is still
-    heard; ``settle_s`` is what losers get to report what became of them; ``confirm_unsat`` asks for two."""
+    heard; ``report_s`` is what losers get to report what became of them; ``confirm_unsat`` asks for two."""
 
     cpus: int = 2
     grace_s: float = 0.1
-    settle_s: float = 0.005
+    report_s: float = 0.005
     confirm_unsat: bool = False
 
 
@@ -293,7 +293,7 @@ class Race:
             else:
                 runner.solver.cancel(self.query.id, reason)
         self.verifier.cancel(self.query.id, reason)
-        until = self.clock() + self.rules.settle_s
+        until = self.clock() + self.rules.report_s
         while self._running:
             try:
                 letter = self.inbox.get(timeout=max(0.0, until - self.clock()))

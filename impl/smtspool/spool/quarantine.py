@@ -132,11 +132,11 @@ class Quarantine:
             if is_temporary(name):
                 self._discard(name)
             elif name.endswith(ERROR) and name.removesuffix(ERROR) not in names:
-                self._settle_lone_sidecar(name)
-        in_order = state.is_settled(now) and not self._leftovers
+                self._judge_lone_sidecar(name)
+        in_order = state.is_at_rest(now) and not self._leftovers
         self._memory.in_order = state if in_order else None
 
-    def _settle_lone_sidecar(self, sidecar: str) -> None:
+    def _judge_lone_sidecar(self, sidecar: str) -> None:
         origin = self._origin(sidecar)
         if origin is None:
             return

@@ -13,7 +13,7 @@ _COARSEST_CLOCK_S = 2.0  # of the file systems in use; FAT
 
 
 class DirectoryState(NamedTuple):
-    """Equal states, the first of them settled: no name in the directory has changed in between."""
+    """Equal states, the first of them at rest: no name in the directory has changed in between."""
 
     dev: int
     ino: int
@@ -24,6 +24,6 @@ class DirectoryState(NamedTuple):
         status = os.fstat(directory.fd)
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns)
 
-    def is_settled(self, now: float) -> bool:
+    def is_at_rest(self, now: float) -> bool:
         """True if a change from now on must give another ``mtime``."""
         return now - self.mtime_ns / 1e9 > _COARSEST_CLOCK_S

@@ -43,7 +43,7 @@ __all__ = [
     "quarantine",
     "reopen",
     "reused",
-    "settle",
+    "spread",
 ]
 
 # Waiting queries released in one transaction, which takes some ten milliseconds.
@@ -122,7 +122,7 @@ def reopen(db: Database, now: float, number: int, limit_ms: float = math.inf) ->
     return True
 
 
-def settle(db: Database, now: float, form: int, number: int, answer: Answer) -> None:
+def spread(db: Database, now: float, form: int, number: int, answer: Answer) -> None:
     """Update the form of an answered query, and release the queries that wait for it."""
     row = form_row(db, form)
     if row.state is FormState.OPEN:

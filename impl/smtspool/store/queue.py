@@ -18,7 +18,7 @@ from smtspool.query import Answer, Status
 
 from .answers import check_answer, outrun, record
 from .database import Database
-from .forms import drain_one, quarantine, settle
+from .forms import drain_one, quarantine, spread
 from .leases import Held, read_leases
 from .rows import Damaged
 from .values import Lease, Order, State
@@ -237,7 +237,7 @@ def _complete(db: Database, now: float, lease: Lease, answer: Answer) -> bool:
         db.bump("reopened")
         return True
     record(db, now, lease.number, answer)
-    settle(db, now, form, lease.number, answer)
+    spread(db, now, form, lease.number, answer)
     return True
 
 
@@ -352,7 +352,7 @@ def finish(db: Database, now: float, number: int, answer: Answer) -> None:
     """End a query with an answer and update its form; inside a transaction."""
     db.connection.execute("UPDATE queries SET state = 'done' WHERE number = ? AND state <> 'done'", (number,))
     record(db, now, number, answer)
-    settle(db, now, _form_of(db, number), number, answer)
+    spread(db, now, _form_of(db, number), number, answer)
 
 
 def _form_of(db: Database, number: int) -> int:
