@@ -1,4 +1,4 @@
-"""Cluster lock qualification: is a shared directory's ``flock`` worth something between hosts? (F355)"""
+"""Cluster lock qualification: does ``flock`` in a shared directory exclude between hosts? (F355)"""
 
 from .capability import FULL, Capability, Operation, Requirements, merged
 from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending

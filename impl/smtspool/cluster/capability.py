@@ -1,7 +1,7 @@
-"""What a directory was seen to do: nine operations, which of them are required, and the value that says so.
+"""Capabilities of a directory: nine operations, those that are required, and the result of trying them.
 
-F327 and F328. A capability describes one directory pair as one process on one host saw it; that its locks
-hold between hosts is a proof of its own (``proof``), which only a verified qualification adds.
+F327 and F328. A capability describes a pair of directories as one process on one host sees it. Only a
+verified qualification adds the ``proof`` that its locks hold between hosts.
 """
 
 from __future__ import annotations
@@ -58,17 +58,17 @@ FULL = Requirements("full-shared-state-v1", frozenset(Operation))
 
 
 def merged(name: str, first: Requirements, *others: Requirements) -> Requirements:
-    """What any of them requires."""
+    """The operations that any of them requires."""
     return Requirements(name, first.operations.union(*(one.operations for one in others)))
 
 
 @dataclass(frozen=True, slots=True)
 class Capability:
-    """What one probe saw of ``root`` and ``publication_root`` (both real paths).
+    """The result of a probe of ``root`` and ``publication_root`` (both real paths).
 
-    ``operations`` maps each of the nine to True (done here, and checked) or None (not required, so not
-    tried); one that failed raised instead. File system type and mount are for diagnosis only: they admit
-    and refuse nothing. ``proof`` is there if, and only if, the locks were verified across hosts.
+    ``operations`` maps each of the nine to True (tried here and found to work) or None (not required, so not
+    tried); if one fails, the probe raises. File system type and mount are for diagnosis only and decide
+    nothing. ``proof`` is set if, and only if, the locks were verified across hosts.
     """
 
     root: str
@@ -91,7 +91,7 @@ class Capability:
         return all(self.operations.get(operation) is True for operation in Operation)
 
     def unproved(self) -> Capability:
-        """The same without a proof: what a result that is not verified may carry."""
+        """The same without a proof, for results that are not verified."""
         return replace(self, proof=None)
 
     def to_json(self) -> dict[str, object]:

@@ -1,7 +1,7 @@
-"""What the protocol asks of MPI: point-to-point messages that are never waited for, and Abort.
+"""The part of MPI that the protocol uses: point-to-point messages without blocking, and Abort.
 
-The protocol uses no collective operation: one missing rank would hold all others without a deadline. Messages
-from one rank to another with one tag arrive in the order they were sent. See :mod:`.mpi` for the real one.
+The protocol uses no collective operation, since one missing rank would block all others without a deadline.
+Messages from one rank to another with one tag arrive in the order they were sent. :mod:`.mpi` implements it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ FLEET = 33  # renewal requests, and the end of a fleet
 
 
 class OversizeMessage(ValueError):
-    """A message is longer than its reader accepts. It has been taken off the network."""
+    """A message is longer than its reader accepts. It was received and dropped."""
 
 
 class Sending(Protocol):
     """A message on its way."""
 
     def Test(self) -> bool:
-        """True once the message has left; never waits."""
+        """True once the message has been sent; never waits."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The plans of all ranks are compared: all renew by the same one, or none does (F332).
+"""Compares the renewal plans of all ranks: all renew by the same one, or none does (F332).
 
-Along with it the ranks compare what each host must have for itself. Two hosts that would write one database
-are found here, before the first query is stored.
+The ranks also compare what each host must have for itself, the identity of its store. So two hosts that would
+write one database are refused before the first query is stored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _FACTS = frozenset({"interval", "timeout", "jitter", "fingerprint", "keeps"})
 def compare_plans(
     exchange: Exchange, plan: RenewalPlan, members: tuple[Member, ...], keeps: str
 ) -> AgreedPlan:
-    """The plan, if every rank has exactly it and no two hosts keep the same.
+    """The plan, if every rank has an equal one and no two hosts have the same store.
 
-    ``keeps`` names what this host has for itself, "" for nothing. ExchangeFailed otherwise, on every rank.
+    ``keeps`` is the identity of this host's store, "" for none. Otherwise ExchangeFailed is raised on every
+    rank.
     """
     agreed = AgreedPlan(plan, exchange.epoch, len(members))
     own = {

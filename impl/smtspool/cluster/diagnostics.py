@@ -1,8 +1,8 @@
 """Bounded diagnostics, and the one boundary that turns an ordinary exception into a failed value.
 
-F355, and F354, F356-F358 beside it, guard five calls in the same way: whatever derives from ``Exception``
-becomes a value of the caller's choice with a text of at most 512 printable characters; what steers the
-process (``KeyboardInterrupt``, ``SystemExit``) passes. :func:`contained` is that guard.
+F354 to F358 guard five calls in the same way. An exception that derives from ``Exception`` becomes a value of
+the caller's choice with a text of at most 512 printable characters; others, such as ``KeyboardInterrupt`` and
+``SystemExit``, propagate. :func:`contained` is that guard.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Stage(StrEnum):
-    """Where something failed; the phases of the protocol are stages too, in their order."""
+    """The part of a qualification that failed; the phases of the protocol are in their order."""
 
     OBSERVE = "observe"
     EPOCH = "epoch"
@@ -49,10 +49,10 @@ class Stage(StrEnum):
 
 
 class Code(StrEnum):
-    """What kind of failure it is."""
+    """The kind of a failure."""
 
     RAISED = "raised"  # an exception was contained; nothing is known about the other ranks
-    REFUSED = "refused"  # a rank reported a failure, and every rank heard of it
+    REFUSED = "refused"  # a rank reported a failure, which every rank received
     MALFORMED = "malformed"  # a message is not what the protocol allows here
     EXPIRED = "expired"  # the deadline passed
     UNVERIFIED = "unverified"  # nothing failed, but what had to be proved was not
@@ -62,7 +62,7 @@ class Code(StrEnum):
 class Diagnostic:
     """Why there is no proof: ``text`` for people (printable, at most 512 characters), the rest for machines.
 
-    ``rank`` is the rank that says so, None if it could not even learn its own.
+    ``rank`` is the rank that reports it, None if asking for its number raised.
     """
 
     stage: Stage
@@ -83,7 +83,7 @@ class Diagnostic:
 
 @dataclass(slots=True)
 class Position:
-    """How far the body of a boundary has come. The body moves it on; a diagnostic is made from it."""
+    """How far the body of :func:`contained` has come. The body updates it; diagnostics are made from it."""
 
     stage: Stage
     generation: int = 0
@@ -96,24 +96,24 @@ class Position:
 def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[Diagnostic], T]) -> T:
     """``body()``, or ``failed(diagnostic)`` if it raised an ordinary exception.
 
-    Total over ``Exception`` while objects can be allocated (F355 §9.4); any other exception passes. The text
-    is ``what``, a colon, and what the exception says or, where it cannot say it, its type.
+    Total over ``Exception`` while objects can be allocated (F355 §9.4); other exceptions propagate. The text
+    is ``what``, a colon, and the exception as text or, if that raises, its type.
     """
     try:
         return body()
-    except Exception as error:  # the boundary: F355 §3, a list of types would not be total
+    except Exception as error:  # F355 §3: a list of types would not be total
         with action("Contain", rank=at.rank, stage=at.stage.value):
             log.debug("contained at stage %s", at.stage.value, exc_info=error)  # the text has no traceback
             return failed(at.diagnose(Code.RAISED, f"{what}: {describe(error)}"))
 
 
 def describe(error: BaseException) -> str:
-    """What ``error`` says in at most 512 printable characters; its type's name if that fails or is empty."""
+    """``error`` as at most 512 printable characters; the name of its type if that raises or is empty."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - an exception that cannot be rendered is still one (F355 §4.4)
         text = ""
-    said = plain(text) if type(text) is str else ""  # a subclass brings its own methods
+    said = plain(text) if type(text) is str else ""  # methods of a subclass might raise
     return said or plain(_name_of(type(error))) or "Exception"
 
 
@@ -122,7 +122,7 @@ _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 
 def plain(text: str) -> str:
-    """``text`` on one line: runs of what is not printable become one space, then it is cut to 512."""
+    """``text`` on one line: runs of unprintable characters become one space, then it is cut to 512."""
     kept: list[str] = []
     for character in text:
         if character.isprintable():

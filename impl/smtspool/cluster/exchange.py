@@ -1,12 +1,13 @@
-"""The exchange: every rank gives a record and gets all of them, or all learn why not, before a deadline.
+"""The exchange: before a deadline every rank gets the records of all ranks, or the reason why it cannot.
 
-A star through rank 0, without a collective call (2(M-1) messages). The first exchange of an attempt is the
-meeting: each rank waits for the others by its own clock. The root's first answer then announces one
-deadline for everything that follows. What no protocol over a network can give stays open: a rank may miss
-the last answer that the others have got. It fails alone then, and takes the fleet down with it.
+Each rank sends its record to rank 0, which sends all of them to every rank: 2(M-1) messages and no collective
+call. In the first exchange of an attempt each rank waits for the others by its own clock. The first answer of
+rank 0 then announces one deadline for everything that follows. As in every protocol over a network, a rank
+may miss the last answer that the others have received. It fails alone then, and its abort ends the fleet.
 
-Waiting is polling: MPI implementations spin inside their blocking calls, which with more ranks than cores
-would cost everyone else's time slices. Between two polls without news lies one ``pause``, growing to 5 ms.
+Waiting is polling: MPI implementations spin inside their blocking calls, which would take CPU time from the
+solvers if there are more ranks than cores. Between two polls without news lies one ``pause``, growing to 5
+ms.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ MAX_TIMEOUT = 3600.0
 FIRST_PAUSE = 50e-6
 LONGEST_PAUSE = 5e-3
 
-# What a rank says in one phase: "ok", "error", and the facts of that phase.
+# The record of a rank in one phase: "ok", "error", and the facts of that phase.
 Record = Mapping[str, Any]
 
 
 class ExchangeFailed(Exception):
-    """There is no agreement in this phase; ``diagnostic`` says why."""
+    """This phase failed; ``diagnostic`` has the reason."""
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.text)
@@ -45,9 +46,9 @@ class ExchangeFailed(Exception):
 
 
 class Exchange:
-    """The exchanges of one attempt on one rank, in order. Used by one thread; what it sends it sends once.
+    """The exchanges of one attempt on one rank, in order. For one thread; no message is sent twice.
 
-    ``at`` is moved along with the phases. ``stale`` counts messages of earlier attempts, dropped on the way.
+    ``at`` is updated with each phase. ``stale`` counts dropped messages of earlier attempts.
     """
 
     def __init__(
@@ -82,9 +83,9 @@ class Exchange:
         return ExchangeFailed(self._at.diagnose(code, text))
 
     def attempt(self, stage: Stage, work: Callable[[], Record]) -> Record:
-        """What ``work()`` returns as the record of the phase ``stage``, to be given to :meth:`gather`.
+        """The result of ``work()`` as the record of the phase ``stage``, for :meth:`gather`.
 
-        For work that is a protocol step of its own; an ``OSError`` from it becomes this rank's failure.
+        For work that is a protocol step of its own. If it raises ``OSError``, the record reports a failure.
         """
         self._at.stage = stage
         try:
@@ -97,10 +98,10 @@ class Exchange:
     ) -> list[Record]:
         """The records of all ranks in rank order, none of which reports a failure.
 
-        ``own()`` does this rank's part of the phase and returns its ``facts``; an ``OSError`` from it becomes
-        this rank's failure, of which all hear.
+        ``own()`` does this rank's part of the phase and returns its ``facts``. If it raises ``OSError``, this
+        rank's record reports a failure, which all ranks receive.
 
-        :raises ExchangeFailed: on every rank that is there: a rank failed, is missing, or sent something else
+        :raises ExchangeFailed: on every rank: a rank failed, is missing, or sent something else
         """
         self._number += 1
         names = {"phase": stage.value, "round": round}
@@ -113,7 +114,7 @@ class Exchange:
         return self._lead(names, facts, record)
 
     def flush(self) -> None:
-        """Wait until everything this rank sent has left; ExchangeFailed if it does not in time."""
+        """Wait until all messages of this rank have been sent; ExchangeFailed if that takes too long."""
 
         def all_sent() -> bool:
             self._sendings = [sending for sending in self._sendings if not sending.Test()]
@@ -230,7 +231,7 @@ class Exchange:
     def _receive(
         self, source: int, tag: int, schema: str, keys: frozenset[str], names: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """The message of this very exchange from ``source``, if it is there; older ones are dropped."""
+        """The message of this exchange from ``source``, if it has arrived; older ones are dropped."""
         while True:
             try:
                 frame = self._comm.receive(source, tag, FRAME_LIMIT)
@@ -255,7 +256,7 @@ class Exchange:
         return Place(self._at.generation, self._attempt, self._number)
 
     def _wait_until(self, done: Callable[[], bool], what: Callable[[], str]) -> None:
-        """Poll ``done`` until it holds; it is asked at least once, however late it is."""
+        """Poll ``done`` until it holds; at least once, even after the deadline."""
         delay = FIRST_PAUSE
         while not done():
             left = self.deadline - self._time.clock()

@@ -1,7 +1,7 @@
 """Messages between ranks: one bounded JSON object each, as bytes. Nothing of a peer is ever unpickled.
 
-Every message names epoch, generation, attempt and its number within the attempt, so that what a failed
-attempt left in the network is recognised, dropped and counted by the next one.
+Every message names epoch, generation, attempt and its number within the attempt. So messages that a failed
+attempt left in the network are recognised, dropped and counted by the next one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Malformed(ValueError):
 
 
 class Place(NamedTuple):
-    """Where in the life of an epoch a message belongs. Later places compare greater."""
+    """The position of a message in an epoch. Later places compare greater."""
 
     generation: int
     attempt: int

@@ -1,4 +1,4 @@
-"""What a rank is given: the host it runs on, how time passes there, and which attempt it makes."""
+"""The inputs of a rank: its host, its clock, and the attempt that it makes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT_TIMEOUT = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """How time passes, in seconds: what the clock shows, and how to wait."""
+    """The clock and the pause of a rank, in seconds."""
 
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
@@ -28,12 +28,12 @@ REAL_TIME = Time()
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What a rank finds on its host.
+    """The parts of a rank that belong to its host.
 
     :param root: the shared directory, by its path on this host
     :param probe: tries what ``root`` can do; see :func:`.probe`
     :param processor_name: the name of the host
-    :param keeps: names what the host must have for itself (the store); two hosts with the same are refused
+    :param keeps: identity of the host's store; two hosts with the same are refused
     :param files: the system calls of the litmus
     """
 
@@ -46,12 +46,13 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Which proof is attempted, the same on all ranks, and how long it may take on this one.
+    """The identity of an attempt, the same on all ranks, and how long it may take on this one.
 
-    :param epoch: the name of this fleet's life, as an earlier result has it; None agrees on a fresh one
+    :param epoch: that of this fleet, from an earlier result; None agrees on a fresh one
     :param generation: 0 at startup, then one more for each renewal; part of the proof
     :param number: to be raised, on all ranks, whenever the same generation is tried again
-    :param timeout: seconds, 0.001 to 3600: as long for the ranks to meet, and then once more for the rest
+    :param timeout: seconds, 0.001 to 3600: the limit of the first exchange, and again of all the others
+    together
     """
 
     epoch: str | None = None

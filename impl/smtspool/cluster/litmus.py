@@ -1,8 +1,9 @@
 """The litmus: is a lock taken on one host refused on all others, and free again after its release?
 
-For each host one round. Its representative holds the lock, every other rank must be refused, all close, and
-every other host must get the lock. Before the rounds each rank anchors the directory and the lock file by
-descriptor; after them, name and descriptor must still lead to the same file with the same content (F351).
+There is one round for each host. Its representative holds the lock, every other rank must be refused, all
+close, and every other host must get the lock. Before the rounds each rank opens the directory and the lock
+file and keeps the descriptors; after them, name and descriptor must still lead to the same file with the same
+content (F351).
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _NOTHING: Record = {}
 class Litmus:
     """The litmus of one attempt on one rank; a context manager that leaves no descriptor and no lock.
 
-    ``proof`` grows as rounds end. The lock file is this attempt's own: rank 0 makes it under a name that no
-    other attempt has, and removes it, so that no running fleet is disturbed by another's qualification.
+    ``proof`` grows as rounds end. Every attempt has its own lock file, which rank 0 makes under a fresh name
+    and removes. So the qualification of one fleet does not disturb another fleet that runs.
     """
 
     def __init__(
@@ -66,10 +67,10 @@ class Litmus:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._held, self._in_round:
-            pass  # each closes what it holds, the round first, even if the other fails
+            pass  # both are closed, the round first, even if closing one raises
 
     def run(self) -> Proof:
-        """All phases from the anchors to the identity closure; ExchangeFailed where they do not agree."""
+        """All phases from the anchors to the identity closure; ExchangeFailed if one fails."""
         self._anchor()
         for number, holder in enumerate(self.proof.representatives):
             self._round(number, holder)
@@ -128,7 +129,7 @@ class Litmus:
         )
 
     def _phase(self, stage: Stage, work: Callable[[int], Record] | None, number: int) -> None:
-        """A phase whose work, for those who have any, is a step of its own ahead of the exchange."""
+        """A phase. Ranks that have work in it do it as a step of its own before the exchange."""
         record = _NOTHING if work is None else self._exchange.attempt(stage, lambda: work(number))
         self._exchange.gather(stage, lambda: record, round=number)
 
@@ -162,8 +163,8 @@ class Litmus:
         return _NOTHING
 
     def _reacquire(self, number: int) -> Record:
-        # A shared lock: all other hosts verify the release at the same time, without excluding each other.
-        # That an exclusive one is given too, the holder of the next round shows.
+        # A shared lock, so that all other hosts can verify the release at the same time. The holder of the
+        # next round shows that an exclusive lock can be taken too.
         with action("Reacquire", rank=self._rank, round=number) as step, ExitStack() as stack:
             descriptor = self._open(self._root, stack)
             self._same(self._lock_node, self._verified(descriptor))

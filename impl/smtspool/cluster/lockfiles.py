@@ -1,8 +1,8 @@
 """The file layer of the litmus: each method is one system call, or the few that make one step.
 
-The protocol reaches files through an object of this class only, so that a test can stand between them. All
-names are relative to an anchored directory, nothing is opened through a link, and a platform without such
-opens is refused (F351).
+The protocol uses files only through an object of this class, so that a test can replace it. All names are
+relative to an open directory, nothing is opened through a link, and a platform without such opens is refused
+(F351).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTENT_LIMIT = 4096
 ABANDONED_SECONDS = 4 * 3600.0
 _BLOCKED = (errno.EACCES, errno.EAGAIN)
 
-# A file as one client knows it: (st_dev, st_ino). Never compared between hosts.
+# The identity of a file on one host: (st_dev, st_ino). It is never compared between hosts.
 Node = tuple[int, int]
 
 
@@ -36,14 +36,14 @@ class LockFiles:
         return Directory.open(path)
 
     def file_system(self, directory: Directory) -> tuple[int, int]:
-        """``st_dev`` and ``f_fsid`` of what ``directory`` is on."""
+        """``st_dev`` and ``f_fsid`` of the file system of ``directory``."""
         return os.fstat(directory.fd).st_dev, os.fstatvfs(directory.fd).f_fsid
 
     def create(self, root: Directory, name: str, content: bytes) -> None:
         """Make the lock file; ``FileExistsError`` if anything has that name.
 
-        It is closed, not synced: it need not outlive a crash, and what is closed is what network file systems
-        show to whoever opens it next on another host.
+        It is closed, not synced: it need not survive a crash, and after a close network file systems show the
+        content to other hosts that open the file.
         """
         fd = root.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
@@ -53,19 +53,19 @@ class LockFiles:
             os.close(fd)
 
     def remove(self, root: Directory, name: str) -> None:
-        """Unlink the lock file, if nobody has done so, and those that killed attempts left long ago."""
+        """Unlink the lock file, if it still exists, and old ones that killed attempts left."""
         with suppress(FileNotFoundError):
-            now = root.stat(name).st_mtime  # by the clock of the file system, as the others
+            now = root.stat(name).st_mtime  # by the clock of the file system, like the others
             root.unlink(name)
             for other in root.names():
                 if other.startswith(LOCK_PREFIX):
-                    # It may go in this moment, or belong to somebody else.
+                    # It may be removed meanwhile, or belong to another user.
                     with suppress(FileNotFoundError, PermissionError):
                         if root.stat(other).st_mtime < now - ABANDONED_SECONDS:
                             root.unlink(other)
 
     def open(self, root: Directory, name: str) -> int:
-        """A fresh descriptor of the lock file: locks belong to it alone."""
+        """A fresh descriptor of the lock file, with locks of its own."""
         fd = root.open_file(name, os.O_RDWR)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
@@ -73,11 +73,11 @@ class LockFiles:
         return fd
 
     def content(self, fd: int) -> bytes:
-        """What the file says, up to one byte more than a lock file may have."""
+        """The content of the file, up to one byte more than a lock file may have."""
         return os.pread(fd, CONTENT_LIMIT + 1, 0)
 
     def node(self, fd: int) -> Node:
-        """Which file a descriptor leads to."""
+        """The identity of the file that a descriptor leads to."""
         seen = os.fstat(fd)
         return seen.st_dev, seen.st_ino
 
@@ -92,9 +92,9 @@ class LockFiles:
         return True
 
     def release(self, fd: int) -> None:
-        """Give up lock and descriptor, whatever happens."""
+        """Release the lock and close the descriptor, even if the first raises."""
         try:
-            # Closing is not enough while a child, forked meanwhile, still has the descriptor.
+            # Closing would not release it while a child that was forked meanwhile has the descriptor.
             fcntl.flock(fd, fcntl.LOCK_UN)
         finally:
             os.close(fd)

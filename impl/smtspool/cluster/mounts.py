@@ -1,4 +1,4 @@
-"""Which file system a path is on, as far as the kernel tells. For diagnosis only: it decides nothing."""
+"""The file system of a path, as the kernel reports it. For diagnosis only; nothing depends on it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ UNKNOWN = Mount("", "unknown", "unknown")
 
 
 def mount_of(path: str, table: Path = Path("/proc/self/mountinfo")) -> Mount:
-    """The mount with the longest mount point above ``path``; ``UNKNOWN`` where the kernel has no table."""
+    """The mount with the longest mount point above ``path``; ``UNKNOWN`` if the kernel has no table."""
     try:
         lines = table.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return UNKNOWN
     mounts = [mount for line in lines if (mount := _parsed(line)) and _is_above(mount.point, path)]
-    return max(reversed(mounts), key=lambda mount: len(mount.point), default=UNKNOWN)  # the last one covers
+    return max(reversed(mounts), key=lambda mount: len(mount.point), default=UNKNOWN)  # last of equals
 
 
 def is_distributed(kind: str) -> bool:

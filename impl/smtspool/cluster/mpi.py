@@ -1,4 +1,4 @@
-"""The real communicator: mpi4py. Imported only where MPI is asked for (extra ``smtspool[mpi]``).
+"""The communicator over mpi4py. Imported only when MPI is used (extra ``smtspool[mpi]``).
 
 Only operations that return at once are used. MPI implementations, mpich among them, spin inside blocking
 calls; here every wait is a ``pause`` of the protocol. All calls come from one thread.
@@ -25,11 +25,12 @@ __all__ = ["MpiCommunicator", "processor_name", "started_by_mpi", "world"]
 
 # Set by the launchers of mpich (and Intel MPI, MVAPICH), Open MPI, and others that speak PMIx.
 _LAUNCHED = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK")
-# MPI_Abort kills rank 0 in the middle of its sentence; the others give it so many seconds to finish it.
+# The abort of another rank would kill rank 0 while it writes its message, so the others wait so many seconds.
 LAST_WORDS = 2.0
-# The launcher drops what it has not passed on when a rank aborts; rank 0 gives it so many seconds for that.
+# When a rank aborts, the launcher drops output that it has not passed on yet, so rank 0 waits so many
+# seconds.
 PASSED_ON = 0.2
-DEFECT = 70  # EX_SOFTWARE: what a rank ends with that raised
+DEFECT = 70  # EX_SOFTWARE: the exit code after an exception
 
 
 def started_by_mpi(environment: Mapping[str, str] = os.environ) -> bool:
@@ -38,17 +39,17 @@ def started_by_mpi(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def world() -> MpiCommunicator:
-    """All ranks of this job; one, if there is no job. Initialises MPI. ConfigError where there is none."""
+    """All ranks of this job; one, if there is no job. Initialises MPI; ConfigError if it is not installed."""
     try:
         import mpi4py
 
         mpi4py.rc.thread_level = "funneled"
         from mpi4py import MPI
-    except (ImportError, RuntimeError) as error:  # the latter: mpi4py is there, but no MPI library
+    except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is installed, but no MPI library
         raise ConfigError(
             f"there is no MPI here ({error}); install it with: pip install 'smtspool[mpi]'"
         ) from error
-    return MpiCommunicator(MPI.COMM_WORLD)  # a duplicate would take a collective call
+    return MpiCommunicator(MPI.COMM_WORLD)  # making a duplicate would be a collective call
 
 
 def processor_name() -> str:
@@ -59,10 +60,10 @@ def processor_name() -> str:
 
 
 class MpiCommunicator:
-    """A communicator of the protocol over one of MPI. Keeps every buffer until MPI is done with it.
+    """A communicator of the protocol over one of MPI. It keeps every buffer until MPI has sent it.
 
-    As a context manager it ends the job when it is left by an exception: MPI_Finalize would wait for the
-    other ranks, and they for this one.
+    Leaving its ``with`` block by an exception aborts the job, since MPI_Finalize would wait for the other
+    ranks, and they for this one.
     """
 
     def __init__(self, comm: MPI.Intracomm, *, pause: Callable[[float], None] = time.sleep) -> None:
@@ -112,7 +113,7 @@ class MpiCommunicator:
 
     def _matched(self, source: int, tag: int) -> tuple[MPI.Request, bytearray] | None:
         status = self._mpi.Status()
-        # Twice: mpich takes from the network what has arrived only when it has found nothing.
+        # Called twice, because mpich reads from the network only when a call has found nothing.
         message = self._comm.Improbe(source, tag, status) or self._comm.Improbe(source, tag, status)
         if message is None:
             return None
@@ -128,4 +129,4 @@ class MpiCommunicator:
         if first:
             self._pause(PASSED_ON)
         self._comm.Abort(code)
-        os._exit(code)  # mpich returns before its launcher has killed us; nothing may follow
+        os._exit(code)  # mpich's Abort returns before the launcher kills this process; do nothing more

@@ -1,4 +1,4 @@
-"""Short messages between the masters of a running fleet: a renewal begins, somebody fails, all have ended."""
+"""Short messages between the masters of a running fleet: a renewal begins, a rank fails, all have ended."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ NOTICE_LIMIT = 4096
 
 
 class Notice(StrEnum):
-    """What one rank tells others."""
+    """The kinds of messages."""
 
     RENEW = "renew"  # rank 0: the next generation begins
-    STOP = "stop"  # this rank has failed and shuts down; so must everybody
-    DOWN = "down"  # its service has ended
-    DRAIN = "drain"  # this rank was asked to end; so is everybody
-    DONE = "done"  # to rank 0: nothing more to do here
-    END = "end"  # rank 0: nobody has anything more to do
+    STOP = "stop"  # the sender has failed and shuts down; all others must do so too
+    DOWN = "down"  # the service of the sender has ended
+    DRAIN = "drain"  # the sender got a signal to end; all ranks drain
+    DONE = "done"  # to rank 0: the sender has nothing more to do
+    END = "end"  # from rank 0: no rank has anything more to do
 
 
 class Note(NamedTuple):
-    """A notice that arrived; ``plan`` is the fingerprint of the renewal plan where there is one."""
+    """A notice that arrived; ``plan`` is the fingerprint of the renewal plan, if the notice has one."""
 
     source: int
     notice: Notice
@@ -47,13 +47,13 @@ class Notices:
         self.dropped = 0
 
     def tell(self, notice: Notice, *to: int, generation: int = 0, plan: str = "") -> None:
-        """Send to the ranks ``to``, or to everybody else. Never waits."""
+        """Send to the ranks ``to``, or to all others. Never waits."""
         frame = encode(SCHEMA, self._epoch, Place(generation, 0, 0), {"notice": notice.value, "plan": plan})
         for dest in to or self.others:
             self._sendings.append(self._comm.isend(frame, dest, FLEET))
 
     def arrived(self) -> list[Note]:
-        """Everything that has arrived, in order for each sender. Malformed for what is no notice."""
+        """All notices that have arrived, those of each sender in order. Malformed for any other message."""
         self._sendings = [sending for sending in self._sendings if not sending.Test()]
         return [note for source in self.others for note in self._from(source)]
 

@@ -1,7 +1,7 @@
-"""Observing what a qualification starts from, totally (F356, F357).
+"""Observing the inputs of a qualification, without raising an ordinary exception (F356, F357).
 
-A rank that could not observe still joins the meeting and says why, so that all masters fail at once with the
-real reason instead of waiting for it.
+A rank that cannot observe its inputs still takes part in the first exchange and reports why. So all masters
+fail at once with the real reason instead of waiting for that rank.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .proof import is_processor
 
 __all__ = ["Observation", "boot_id", "heartbeat_error", "is_boot_id", "observe_inputs"]
 
-# The kernel's own name for its life since it was started: one for all containers on it.
+# The kernel's id of the current boot, the same for all containers on the machine.
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -33,7 +33,7 @@ class Observation:
 
 
 def boot_id(path: Path = _BOOT_ID) -> str:
-    """What tells this machine from another of its name; "" where that cannot be read, which tells nothing."""
+    """An id that tells this machine from another one with its name; "" if it cannot be read."""
     try:
         with path.open("rb") as file:
             said = file.read(64).decode("ascii", "replace").strip()
@@ -55,10 +55,10 @@ def observe_inputs(
     generation: int = 0,
     local_error: str = "",
 ) -> Observation:
-    """Ask both and the kernel, each once, the next even if one failed. Total over ``Exception``.
+    """Call probe, name and boot id once each, the next even if one raised. Total over ``Exception``.
 
-    ``error`` joins, in this order: ``local_error``, and what was wrong with the probe, the name, and the
-    kernel, whose boot id may be missing but not raise.
+    ``error`` joins, in this order, ``local_error`` and the errors of the probe, the name, and the boot id,
+    which may be missing.
     """
     at = Position(Stage.OBSERVE, generation, rank)
     errors = [local_error] if type(local_error) is str else ["the local error is no text"]
@@ -84,8 +84,11 @@ def observe_inputs(
 
 
 def heartbeat_error(beat: Callable[[], int], *, rank: int | None = None, generation: int = 0) -> str:
-    """Renew all leases once: why that failed, or "". Total over ``Exception``; never repeated, since a beat
-    that raised may have renewed some. ``beat()`` returns how many leases were lost."""
+    """Renew all leases once; the reason if that failed, else "". Total over ``Exception``.
+
+    It is never repeated, since a call of ``beat`` that raised may have renewed some leases. ``beat()``
+    returns how many leases were lost.
+    """
 
     def once() -> str:
         lost = beat()

@@ -1,7 +1,7 @@
-"""The capability probe (F327, F328): nine real operations in private folders, and nothing left behind.
+"""The capability probe (F327, F328): nine real operations in private folders, which it removes.
 
-It shows what one host can do with the directory; it is no test of crashes or power failures, and what it says
-about locks holds between processes of this host only.
+It shows which operations work from this host. It does not test crashes or power failures, and its test of
+locks is between processes of this host only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ except OSError as error:
 
 
 class ProbeFailed(InfrastructureError):
-    """The directory cannot do what is required; ``operation`` is the first that failed, if it came so far."""
+    """A required operation does not work; ``operation`` is the first that failed, if any was tried."""
 
     def __init__(self, operation: Operation | None, message: str) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def probe(
     """Try the required operations under ``root``, and the replacement into ``publication_root``.
 
     Both must exist. ``timeout`` is in seconds, for each of the two processes that try the lock. Raises
-    ProbeFailed for the first operation that does not work. After any exit but a kill nothing is left.
+    ProbeFailed for the first operation that does not work. Its folders are removed, except after a kill.
     """
     if not 0 < timeout < float("inf"):
         raise ValueError(f"the timeout of a probe must be above 0 and finite, not {timeout!r}")
@@ -98,7 +98,7 @@ def probe(
 
 @contextmanager
 def _private(parent: Directory) -> Iterator[Directory]:
-    """A folder of our own in ``parent``; gone, with what is in it, at the end."""
+    """A private folder in ``parent``, which is removed at the end with all that is in it."""
     name = f"{PREFIX}{os.getpid()}-{os.urandom(8).hex()}"
     os.mkdir(name, 0o700, dir_fd=parent.fd)
     try:

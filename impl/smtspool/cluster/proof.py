@@ -1,9 +1,9 @@
-"""What a qualification proves, in numbers, and the transcript that all ranks must agree on (F351, F352).
+"""The proof of a qualification, in numbers, and the transcript that all ranks must agree on (F351, F352).
 
 The transcript hashes everything that must be equal on all hosts: epoch, generation, membership,
-representatives and the four counts. What differs between clients of one file system for good reasons (device
-numbers, inodes, mounts) is bound by each host for itself. It is no signature: it tells stale, spliced and
-diverging results among processes that trust each other.
+representatives and the four counts. Device numbers, inodes and mounts may differ between clients of one file
+system, so each host checks them for itself. The transcript is not a signature: it reveals stale, mixed and
+different results among processes that trust each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DOMAIN = b"smtspool-cluster-lock-proof-v1\0"
 
 
 class Member(NamedTuple):
-    """One rank, and the host it says it runs on."""
+    """One rank, and the host that it reports."""
 
     rank: int
     processor: str
@@ -41,7 +41,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Who took part and what was counted. ``Proof()`` is no proof at all: the payload of a failure.
+    """The members and the counts. ``Proof()``, without any, is that of a failure.
 
     For M members on H hosts a whole proof has H rounds, H*(M-1) contention checks (every other rank was
     refused), H release checks (every other host got the lock afterwards), M identity checks, and the
@@ -95,7 +95,7 @@ def require_complete(proof: Proof) -> None:
 
 
 def transcript_of(epoch: str, generation: int, proof: Proof) -> str:
-    """The SHA-256 that every rank must come to by itself; ValueError for anything inexact."""
+    """The SHA-256 that every rank computes by itself; ValueError for values of other types or ranges."""
     if not is_token(epoch) or exact_generation(generation) is None:
         raise ValueError("a transcript needs an epoch and a generation")
     hashed = hashlib.sha256(_DOMAIN + bytes.fromhex(epoch))
@@ -124,7 +124,7 @@ def _exact(number: int) -> bytes:
 
 
 def exact_generation(value: object) -> int | None:
-    """``value`` if it is exactly an ``int`` in range, else None: True is no generation (F355 §4.2)."""
+    """``value`` if it is exactly an ``int`` in range, else None; ``True`` is not accepted (F355 §4.2)."""
     return value if type(value) is int and 0 <= value <= MAX_GENERATION else None
 
 

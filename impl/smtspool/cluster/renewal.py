@@ -1,8 +1,8 @@
-"""Renewal: when the locks are proved again, and what a finished attempt does to the books (F330-F332, F353).
+"""Renewal: when the locks are proved again, and how a finished attempt is counted (F330-F332, F353).
 
-A proof is a sample in time. While a fleet runs it is repeated; each repetition is one *generation*. The
-controller says when, takes the result, and keeps ``attempts == successes + failures``: it either commits an
-attempt whole or stays as it was.
+A proof shows only that the locks held at that time, so it is repeated while a fleet runs; each repetition is
+one *generation*. The controller decides when, takes the result, and keeps ``attempts == successes +
+failures``: it either enters an attempt as a whole or stays as it was.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ _JITTER = b"smtspool-cluster-renewal-jitter-v1\0"
 
 @dataclass(frozen=True, slots=True)
 class RenewalPlan:
-    """How often to prove the locks again: every ``interval`` seconds (0: never) and up to ``jitter`` times
-    that longer, each time within ``timeout`` seconds. All ranks must have the same plan."""
+    """How often to prove the locks again. All ranks must have the same plan.
+
+    Every ``interval`` seconds (0: never), lengthened by a fraction of at most ``jitter``, and each time
+    within ``timeout`` seconds.
+    """
 
     interval: float = 60.0
     timeout: float = 30.0
@@ -47,12 +50,12 @@ class RenewalPlan:
             value = getattr(self, name)
             if type(value) not in (int, float) or not low <= value <= high:  # refuses NaN too
                 raise ValueError(f"{name} must be a number between {low:g} and {high:g}, not {value!r}")
-            object.__setattr__(self, name, abs(float(value)))  # -0.0 is 0.0: it is hashed
+            object.__setattr__(self, name, abs(float(value)))  # -0.0 becomes 0.0, since the bits are hashed
 
 
 @dataclass(frozen=True, slots=True)
 class AgreedPlan:
-    """A plan that all ``members`` ranks of an epoch were seen to have; :func:`.compare_plans` makes it."""
+    """A plan that all ``members`` ranks of an epoch have; :func:`.compare_plans` makes it."""
 
     plan: RenewalPlan
     epoch: str
@@ -71,13 +74,13 @@ class AgreedPlan:
         fraction = (int.from_bytes(seed[:8]) >> 11) / 2.0**53  # in [0, 1)
         longest = interval * (1.0 + jitter)
         delay = interval * (1.0 + jitter * fraction)
-        # Rounding may reach the open end.
+        # Rounding may give the upper end, which is excluded.
         return min(delay, math.nextafter(longest, 0.0)) if longest > interval else interval
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The books of a controller; every change is one assignment of a whole new ledger.
+    """The counts of a controller; every change is one assignment of a whole new ledger.
 
     ``in_flight`` is the generation being proved, 0 for none. ``completed_at`` is when the last proof in force
     was completed, on the caller's clock. ``delay`` is counted from there.
@@ -118,7 +121,7 @@ class RenewalController:
         )
 
     def begin(self, generation: int | None = None) -> int:
-        """Take the next generation, which must be ``generation`` if that is given; MisuseError otherwise."""
+        """Begin the next generation; MisuseError if ``generation`` is given and is another one."""
         following = self.ledger.generation + 1
         if self.ledger.in_flight or exact_generation(following) is None:
             raise MisuseError("no renewal can begin now")
@@ -128,11 +131,11 @@ class RenewalController:
         return following
 
     def complete(self, generation: int, result: QualificationResult, *, completed_at: float) -> bool:
-        """Commit one attempt as a success or as a failure; True for a success.
+        """Enter one attempt as a success or as a failure; True for a success.
 
-        Whatever raises leaves the books as they were: a generation that is not in flight (MisuseError), a
-        value of another type (TypeError), a time that is not finite or runs backwards (ValueError), an
-        overflow of the sum (OverflowError).
+        After an exception the ledger is as before: a generation that is not in flight (MisuseError), a value
+        of another type (TypeError), a time that is not finite or runs backwards (ValueError), an overflow of
+        the sum (OverflowError).
         """
         before = self.ledger
         if type(generation) is not int or generation != before.in_flight or not generation:
@@ -147,9 +150,9 @@ class RenewalController:
         elapsed = float(result.elapsed) if measured else 0.0
         total = before.total_elapsed + elapsed
         if not math.isfinite(total):
-            raise OverflowError("the sum of all renewals is no number any more")
+            raise OverflowError("the total time of all renewals is too large for a number")
         success = measured and self._proves(result, generation)
-        # The only change, and it cannot fail: commit or rollback (F353).
+        # The only change is one assignment, which cannot fail: all or nothing (F353).
         self.ledger = Ledger(
             completed_at=completed_at if success else before.completed_at,
             delay=self.agreed.delay(generation),
@@ -163,7 +166,7 @@ class RenewalController:
         return success
 
     def _proves(self, result: QualificationResult, generation: int) -> bool:
-        """Whether every part of ``result`` is what this very generation of this fleet must have given."""
+        """Whether every part of ``result`` is as this generation of this fleet must give it."""
         proof, capability = result.proof, result.capability
         if not (result.clean is True and result.verified is True and result.diagnostic is None):
             return False
@@ -189,8 +192,8 @@ class RenewalController:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What became of an attempt: a committed success, a committed failure, or (``diagnostic``) nothing,
-    because the books could not be kept and are as they were."""
+    """How an attempt was entered: as a success, as a failure, or, with a ``diagnostic``, not at all because
+    entering it raised."""
 
     success: bool
     diagnostic: Diagnostic | None = None
@@ -204,7 +207,7 @@ def complete_renewal(
     clock: Callable[[], float],
     rank: int | None = None,
 ) -> Completion:
-    """``controller.complete`` at this moment; total over ``Exception`` (F354). Reads the clock once."""
+    """Call ``controller.complete`` with the clock, read once; total over ``Exception`` (F354)."""
     return contained(
         "cluster lock renewal was not accounted for",
         Position(Stage.COMPLETION, exact_generation(generation) or 0, rank),

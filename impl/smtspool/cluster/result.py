@@ -1,4 +1,4 @@
-"""The value a qualification ends with (F355 §4)."""
+"""The result of a qualification (F355 §4)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["QualificationResult", "contained_failure"]
 class QualificationResult:
     """One attempt to prove the locks of a directory.
 
-    ``verified``: every rank went through every phase and committed the same transcript. ``clean`` alone:
-    nothing was found wrong, and nothing was proved between hosts (all ranks are on one). Neither: see
-    ``diagnostic``; ``proof`` then counts the rounds that had ended, and has no transcript. Only a verified
-    result has a capability with a proof. ``elapsed`` is in seconds; 0.0 after a contained exception means
-    "not measured". ``stale`` counts messages of earlier attempts that were met and dropped.
+    ``verified``: every rank passed every phase and committed the same transcript. ``clean`` alone: no error
+    was found, but all ranks are on one host, so nothing was proved between hosts. Neither: ``diagnostic`` has
+    the reason; ``proof`` then counts the rounds that had ended, and has no transcript. Only a verified result
+    has a capability with a proof. ``elapsed`` is in seconds; 0.0 after a contained exception means "not
+    measured". ``stale`` counts dropped messages of earlier attempts.
     """
 
     clean: bool
@@ -56,8 +56,10 @@ class QualificationResult:
 
 
 def contained_failure(diagnostic: Diagnostic, capability: object, generation: object) -> QualificationResult:
-    """The failed value of a contained exception: no proof, no measurement, and of the inputs only what is
-    exactly what it should be."""
+    """The result for a contained exception: no proof and no measured time.
+
+    Inputs are kept only if they have exactly the right type.
+    """
     kept = exact_generation(generation)
     return QualificationResult(
         clean=False,
