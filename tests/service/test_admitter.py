@@ -17,7 +17,7 @@ from smtspool.actions import Step, observed_by
 from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
 from smtspool.service import Campaign, Service, Settings
-from smtspool.service import admission as module
+from smtspool.service import admitter as module
 from smtspool.service.admitter import OWNER_PATIENCE_SECONDS, Admitter
 from smtspool.service.desk import Desk
 from smtspool.service.increments import Increments
