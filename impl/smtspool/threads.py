@@ -1,7 +1,11 @@
-"""Starting threads. If the machine refuses one, Python raises a bare RuntimeError; here it is told apart."""
+"""Starting threads, which the machine may refuse, and waiting by a clock that is given.
+
+For a refused thread Python raises a bare RuntimeError; here it is told apart.
+"""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
@@ -9,9 +13,11 @@ from typing import TypeVar
 
 from smtspool.errors import InfrastructureError
 
-__all__ = ["submit", "wanted"]
+__all__ = ["Wait", "submit", "wait_until", "wanted"]
 
 _T = TypeVar("_T")
+# Waits for a condition, for so many seconds at most. ``Condition.wait`` is one.
+Wait = Callable[[threading.Condition, float], object]
 _REFUSED = "can't start new thread"
 
 
@@ -52,3 +58,23 @@ def _perform(future: Future[_T], work: Callable[[], _T]) -> None:
         future.set_result(work())
     except BaseException as error:  # noqa: BLE001 - the reader of the future gets it
         future.set_exception(error)
+
+
+def wait_until(
+    changed: threading.Condition,
+    holds: Callable[[], bool],
+    deadline: float,
+    *,
+    clock: Callable[[], float],
+    wait: Wait = threading.Condition.wait,
+) -> bool:
+    """Whether ``holds()`` comes true by ``deadline``, a reading of ``clock``. Called with ``changed`` held.
+
+    ``Condition.wait_for`` does the same by a clock of Python's own.
+    """
+    while not holds():
+        left_s = deadline - clock()
+        if left_s <= 0:
+            return False
+        wait(changed, left_s)
+    return True

@@ -19,13 +19,24 @@ if TYPE_CHECKING:
     from .forkserver import EngineUnusable, ForkServer
     from .generation import Generation
     from .hedging import Hedge, HedgePolicy, Plan
-    from .persistent import PersistentSolver, Recycle
+    from .persistent import PersistentSolver
     from .portfolio import Portfolio, RaceSummary
     from .race import RaceRules
     from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
     from .runningtime import RunningTime
-    from .spec import EngineSpec, HelperLimits, parse_engine
+    from .spec import EngineSpec, HelperLimits, Recycle, parse_engine
     from .verification import Verdict
+    from .views import (
+        Closing,
+        HelperView,
+        Part,
+        PartView,
+        PortfolioView,
+        RaceView,
+        RequestView,
+        SolverView,
+        Waiting,
+    )
 
 __all__ = [
     "BUNDLED",
@@ -34,6 +45,7 @@ __all__ = [
     "CancelReason",
     "Cancellation",
     "Capabilities",
+    "Closing",
     "EngineAnswer",
     "EngineSpec",
     "EngineUnusable",
@@ -44,20 +56,28 @@ __all__ = [
     "Hedge",
     "HedgePolicy",
     "HelperLimits",
+    "HelperView",
     "Op",
+    "Part",
+    "PartView",
     "PersistentSolver",
     "Plan",
     "Portfolio",
+    "PortfolioView",
     "Probe",
     "ProbeEnd",
     "RaceRules",
     "RaceSummary",
+    "RaceView",
     "Recycle",
     "Reply",
     "Request",
     "RequestRefused",
+    "RequestView",
     "RunningTime",
+    "SolverView",
     "Verdict",
+    "Waiting",
     "parse_engine",
     "restrict",
     "trial",
@@ -74,12 +94,23 @@ __getattr__, __dir__ = exports(
         "forkserver": ("EngineUnusable", "ForkServer"),
         "generation": ("Generation",),
         "hedging": ("Hedge", "HedgePolicy", "Plan"),
-        "persistent": ("PersistentSolver", "Recycle"),
+        "persistent": ("PersistentSolver",),
         "portfolio": ("Portfolio", "RaceSummary"),
         "race": ("RaceRules",),
         "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
         "runningtime": ("RunningTime",),
-        "spec": ("EngineSpec", "HelperLimits", "parse_engine"),
+        "spec": ("EngineSpec", "HelperLimits", "Recycle", "parse_engine"),
         "verification": ("Verdict",),
+        "views": (
+            "Closing",
+            "HelperView",
+            "Part",
+            "PartView",
+            "PortfolioView",
+            "RaceView",
+            "RequestView",
+            "SolverView",
+            "Waiting",
+        ),
     },
 )

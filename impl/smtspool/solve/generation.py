@@ -18,6 +18,7 @@ from smtspool.errors import MisuseError
 from .frames import FrameError, Inbox, Oversize, pack, unpack
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused, pushes
 from .spec import EngineSpec, HelperLimits
+from .views import HelperView
 
 if TYPE_CHECKING:
     from smtspool.query import Level
@@ -63,6 +64,7 @@ class Generation:
         self._kill = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._guard = threading.Lock()  # protects the descriptors against use after close, and the flags
         self._exchanging = False
+        self._asked = False  # the whole request is sent
         self._open = True
         self._tail = bytearray()
         self._last: tuple[str, ...] = ()  # level keys of the last request
@@ -122,6 +124,12 @@ class Generation:
         with self._guard:
             return self.valid and not _readable(self._pidfd)
 
+    def view(self) -> HelperView:
+        """What it is doing; from any thread."""
+        with self._guard:
+            alive = self.valid and not _readable(self._pidfd)
+            return HelperView(self.number, alive, self._asked)
+
     @property
     def stderr_tail(self) -> str:
         """The end of what helper and engine have printed so far."""
@@ -146,7 +154,7 @@ class Generation:
 
     def _end(self, *, valid: bool) -> None:
         with self._guard:
-            self._exchanging = False
+            self._exchanging = self._asked = False
             self.valid = self.valid and valid
             if self.retired_for is not None:
                 self._close()
@@ -198,6 +206,7 @@ class Generation:
                 unsent = unsent[self._send(unsent) :]
                 if not unsent:
                     poller.modify(channel, select.POLLIN)
+                    self._asked = True
 
     def _refuse_early_bytes(self) -> None:
         if not _readable(self._channel.fileno()):

@@ -24,52 +24,25 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from smtspool import threads
 from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
 from smtspool.query import Attempt, Failure, Query, Status, script
 
 from .cancellation import Cancellation, CancelReason
 from .engineanswer import EngineAnswer
+from .registration import Registration
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
+from .spec import Recycle
+from .views import SolverView, Waiting
 
 if TYPE_CHECKING:
     from .generation import Generation, Helpers
 
-__all__ = ["PersistentSolver", "Recycle"]
-
-
-@dataclass(frozen=True, slots=True)
-class Recycle:
-    """When a healthy generation is replaced all the same: engines do not give all memory back."""
-
-    rss_bytes: int = 1 << 30
-    requests: int = 2000
-
-
-@dataclass(slots=True, eq=False)
-class _Registration:
-    """One call of ``solve``: F381's event (``reason`` is set) and what the call went through."""
-
-    attempt_id: str
-    query_id: str
-    deadline: float
-    decided: Callable[[CancelReason | None], object]
-    reason: CancelReason | None = None
-    ended: CancelReason | None = None  # the reason that counted: what is told after Settle changes nothing
-    generation: int = 0
-    keep: bool = False  # the generation may serve the next request: nothing is in doubt
-    reply: Reply | None = None
-    failure: GenerationFailed | None = None
-    trouble: InfrastructureError | None = None  # the machine gave no helper
-
-    def decide(self) -> None:
-        """What it was told so far counts, what comes later does not. Called under the state lock."""
-        self.ended = self.reason
-        self.decided(self.ended)
+__all__ = ["PersistentSolver"]
 
 
 class PersistentSolver:
@@ -95,6 +68,7 @@ class PersistentSolver:
         name: str | None = None,
         recycle: Recycle | None = None,
         clock: Callable[[], float] = time.monotonic,
+        wait: threads.Wait = threading.Condition.wait,
     ) -> None:
         self.name = name or server.spec.name
         self.engine = server.spec.name
@@ -102,15 +76,17 @@ class PersistentSolver:
         self._process = os.getpid()
         self._recycle = recycle or Recycle()
         self._clock = clock
+        self._wait = wait
         self._state = threading.Lock()  # protects everything below; held for moments
         self._changed = threading.Condition(self._state)  # the turn is free, somebody was told, somebody left
-        self._running: dict[str, set[_Registration]] = {}
-        self._holder: _Registration | None = None  # whose turn it is: F381's I/O lock
-        self._active: _Registration | None = None  # whose request the generation works on
+        self._running: dict[str, set[Registration]] = {}
+        self._holder: Registration | None = None  # whose turn it is: F381's I/O lock
+        self._active: Registration | None = None  # whose request the generation works on
         self._generation: Generation | None = None
         self._served = 0  # requests answered by it
         self._used: OrderedDict[str, None] = OrderedDict()
         self._closed = False
+        self._leaving = 0  # calls of close that wait until all requests have left
 
     # -- one request ------------------------------------------------------------------------------------
 
@@ -160,7 +136,7 @@ class PersistentSolver:
         else:
             closed = script(query, model=model)
             request = Request(attempt_id, Op.CHECK, query.logic, timeout_ms=timeout_ms, script=closed)
-        me = _Registration(attempt_id, query.id, deadline, decided)
+        me = Registration(attempt_id, query.id, deadline, decided)
         self._register(me, cancellation)
         try:
             if self._acquire_io(me):
@@ -174,7 +150,7 @@ class PersistentSolver:
             self._unregister(me)
         return self._answer(me, (self._clock() - started) * 1e3)
 
-    def _register(self, me: _Registration, cancellation: Cancellation | None) -> None:
+    def _register(self, me: Registration, cancellation: Cancellation | None) -> None:
         with action("Register", **self._who(me)), self._state:
             if self._closed:
                 raise ClosedError(f"the solver {self.name} is closed")
@@ -188,7 +164,7 @@ class PersistentSolver:
                 # Whoever cancels sets this first and calls cancel() next; one of the two reaches us.
                 me.reason = cancellation.reason
 
-    def _acquire_io(self, me: _Registration) -> bool:
+    def _acquire_io(self, me: Registration) -> bool:
         while True:
             with action("AcquireIO", **self._who(me)) as step, self._state:
                 if self._holder is None:
@@ -201,12 +177,11 @@ class PersistentSolver:
                     return False
                 step.outcome = "busy"
             with self._state:
-                self._changed.wait_for(
-                    lambda: self._holder is None or me.reason is not None,
-                    timeout=max(0.0, me.deadline - self._clock()),
-                )
+                me.waiting = Waiting.TURN
+                self._await(lambda: self._holder is None or me.reason is not None, me.deadline)
+                me.waiting = None
 
-    def _admit(self, me: _Registration) -> Generation | None:
+    def _admit(self, me: Registration) -> Generation | None:
         with action("Admit", **self._who(me)) as step, self._state:
             if self._is_over(me):
                 step.outcome = "cancelled"  # nothing is sent, and yet Settle detaches the generation
@@ -218,6 +193,7 @@ class PersistentSolver:
                 step.outcome = "warm"
                 return generation
             self._generation = None
+            me.waiting = Waiting.HELPER
             step.outcome = "cold"
         if generation is not None:
             self._retire(generation, "died")
@@ -226,20 +202,22 @@ class PersistentSolver:
                 generation = self._server.spawn(me.deadline)
                 with self._state:
                     self._generation, self._served = generation, 0
-                    me.generation = generation.number
+                    me.generation, me.waiting = generation.number, None
                 step.outcome = f"generation {generation.number}"
         except InfrastructureError as error:
             me.trouble = error  # raised once Settle has decided that nobody cancelled it
             with self._state:
+                me.waiting = None
                 self._is_over(me)
             return None
         return generation
 
-    def _exchange(self, me: _Registration, generation: Generation, request: Request) -> None:
+    def _exchange(self, me: Registration, generation: Generation, request: Request) -> None:
         with action("Exchange", **self._who(me)) as step, self._state:
             if self._is_over(me):
                 step.outcome = "cancelled"
                 return
+            me.waiting = Waiting.REPLY
             step.outcome = "sent"
         try:
             me.reply = generation.exchange(request, me.deadline)
@@ -250,15 +228,16 @@ class PersistentSolver:
             raise
         with action("Answer", **self._who(me)) as step, self._state:
             self._served += 1
+            me.waiting = None
             me.keep = me.reply is not None and self._is_fit(me.reply) and not request.yielding
             step.outcome = "failed" if me.reply is None else me.reply.status.value
 
-    def _settle(self, me: _Registration) -> None:
+    def _settle(self, me: Registration) -> None:
         with action("Settle", **self._who(me)) as step, self._state:
             if me.reason is None and me.failure is not None and me.failure.kind is FailureKind.TIMEOUT:
                 me.reason = CancelReason.DEADLINE
             me.decide()
-            doomed = None
+            me.waiting = doomed = None
             if me.ended is not None or not me.keep:
                 doomed, self._generation = self._generation, None
             if self._active is me:
@@ -269,7 +248,7 @@ class PersistentSolver:
         if doomed is not None:
             self._retire(doomed, "unfit" if me.ended is None else me.ended.value)
 
-    def _unregister(self, me: _Registration) -> None:
+    def _unregister(self, me: Registration) -> None:
         with action("Unregister", **self._who(me)), self._state:
             siblings = self._running[me.query_id]
             siblings.discard(me)
@@ -315,7 +294,9 @@ class PersistentSolver:
             target = self._tell(everybody, CancelReason.CLOSED)
         self._signal(target)
         with self._state:
-            left = self._changed.wait_for(lambda: not self._running, timeout=grace_s)
+            self._leaving += 1
+            left = self._await(lambda: not self._running, self._clock() + grace_s)
+            self._leaving -= 1
             doomed = None
             if self._holder is None:
                 doomed, self._generation = self._generation, None
@@ -323,7 +304,7 @@ class PersistentSolver:
             self._retire(doomed, CancelReason.CLOSED.value)
         return left
 
-    def _tell(self, registered: set[_Registration], reason: CancelReason) -> Generation | None:
+    def _tell(self, registered: set[Registration], reason: CancelReason) -> Generation | None:
         """Set their events; the generation to be killed for it, if any. Called under the state lock."""
         for one in registered:
             if one.reason is None:
@@ -338,11 +319,29 @@ class PersistentSolver:
 
     # -- parts ------------------------------------------------------------------------------------------
 
+    def view(self) -> SolverView:
+        """What it is doing; from any thread."""
+        with self._state:
+            return SolverView(
+                self.name,
+                self.engine,
+                tuple(one.view() for registered in self._running.values() for one in registered),
+                None if self._holder is None else self._holder.attempt_id,
+                None if self._active is None else self._active.attempt_id,
+                None if self._generation is None else self._generation.view(),
+                self._closed,
+                self._leaving > 0,
+            )
+
+    def _await(self, holds: Callable[[], bool], deadline: float) -> bool:
+        """Whether ``holds()`` comes true in time. Called under the state lock, which it gives up."""
+        return threads.wait_until(self._changed, holds, deadline, clock=self._clock, wait=self._wait)
+
     def _retire(self, generation: Generation, reason: str) -> None:
         with action("Retire", solver=self.name, generation=generation.number):
             generation.retire(reason)
 
-    def _is_over(self, me: _Registration) -> bool:
+    def _is_over(self, me: Registration) -> bool:
         """Cancelled, or out of time, which is the same thing. Called under the state lock."""
         if me.reason is None and self._clock() >= me.deadline:
             me.reason = CancelReason.DEADLINE
@@ -356,7 +355,7 @@ class PersistentSolver:
             and reply.rss_bytes < self._recycle.rss_bytes
         )
 
-    def _answer(self, me: _Registration, elapsed_ms: float) -> EngineAnswer:
+    def _answer(self, me: Registration, elapsed_ms: float) -> EngineAnswer:
         reply, failure, why = me.reply, me.failure, me.ended
         attempt = partial(
             Attempt,
@@ -381,5 +380,5 @@ class PersistentSolver:
         assert trouble is not None, "a request ends with a reply, a failure, trouble or a reason"
         raise trouble
 
-    def _who(self, me: _Registration) -> dict[str, object]:
+    def _who(self, me: Registration) -> dict[str, object]:
         return {"solver": self.name, "attempt": me.attempt_id, "query": me.query_id}

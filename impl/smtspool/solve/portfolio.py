@@ -7,10 +7,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 
+from smtspool import threads
 from smtspool.actions import action
 from smtspool.errors import ClosedError, ConfigError, MisuseError
 from smtspool.query import Answer, Attempt, Query, Status
@@ -19,9 +20,11 @@ from .cancellation import Cancellation, CancelReason
 from .domainprobe import Probe, ProbeEnd, probe_domain
 from .generation import Helpers
 from .hedging import Hedge, HedgePolicy, Plan
-from .persistent import PersistentSolver, Recycle
+from .persistent import PersistentSolver
 from .race import Race, RaceRules
+from .spec import Recycle
 from .verification import Verdict, Verifier
+from .views import Closing, PortfolioView
 
 __all__ = ["Portfolio", "RaceSummary"]
 
@@ -58,12 +61,15 @@ class Portfolio:
         observe: Callable[[RaceSummary], object] | None = None,
         name: str = "",
         clock: Callable[[], float] = time.monotonic,
+        wait: threads.Wait = threading.Condition.wait,
+        pool: Executor | None = None,
         stood_still: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``takes(engine, logic)`` tells what each engine can do, ``start_s(engine)`` how long it takes until
         it can do anything, if it has to be started first; ``servers`` come in the fixed order. By
         ``name`` recordings tell its solvers and races from another portfolio's. ``stood_still`` tells how
-        many seconds ``clock`` has left out; see :class:`RunningTime`."""
+        many seconds ``clock`` has left out; see :class:`RunningTime`. ``pool`` has threads for the parts of
+        races, two for each engine by default, and is shut down with the portfolio."""
         names = [server.spec.name for server in servers]
         if not names or len(set(names)) < len(names):
             raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
@@ -74,33 +80,51 @@ class Portfolio:
         self._rules = rules or RaceRules()
         self._observe = observe
         self._clock = clock
+        self._wait = wait
         self._stood_still = stood_still
         self._name = name
         self._lanes = {
             server.spec.name: PersistentSolver(
-                server, name=f"{name}{server.spec.name}", recycle=recycle, clock=clock
+                server, name=f"{name}{server.spec.name}", recycle=recycle, clock=clock, wait=wait
             )
             for server in servers
         }
         self._verifier = Verifier(
             [
-                PersistentSolver(server, name=f"{name}{server.spec.name}/check", recycle=recycle, clock=clock)
+                PersistentSolver(
+                    server, name=f"{name}{server.spec.name}/check", recycle=recycle, clock=clock, wait=wait
+                )
                 for server in servers
             ],
             takes,
             clock=clock,
         )
         # A loser nobody waits for keeps its thread a little longer; the next race shall not queue for it.
-        self._pool = ThreadPoolExecutor(2 * len(names), thread_name_prefix="smtspool-race")
+        self._pool = pool or ThreadPoolExecutor(2 * len(names), thread_name_prefix="smtspool-race")
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()  # protects the two below
         self._races: list[Race] = []
-        self._closed = False
+        self._closing = Closing.OPEN
 
     @property
     def engines(self) -> tuple[str, ...]:
         """Names, in the fixed order."""
         return tuple(self._lanes)
+
+    @property
+    def races(self) -> tuple[Race, ...]:
+        """Those that run now, in the order in which they began."""
+        with self._changed:
+            return tuple(self._races)
+
+    def view(self) -> PortfolioView:
+        """What it is doing; from any thread."""
+        return PortfolioView(
+            self._closing,
+            tuple(race.view() for race in self.races),
+            tuple(lane.view() for lane in self._lanes.values()),
+            self._verifier.view(),
+        )
 
     def solve(
         self,
@@ -142,11 +166,12 @@ class Portfolio:
             limit=self._clock() + timeout_s,
             pool=self._pool,
             clock=self._clock,
+            wait=self._wait,
             stood_still=self._stood_still,
             outside=outside,
         )
         with action("Enter", race=race.name, query=query.id), self._changed:
-            if self._closed:
+            if self._closing is not Closing.OPEN:
                 raise ClosedError("the portfolio is closed")
             self._races.append(race)
         try:
@@ -245,15 +270,20 @@ class Portfolio:
         if os.getpid() != self._process:
             return True
         with action("Shut", portfolio=self._name), self._changed:
-            self._closed = True
-            races = list(self._races)
-        for race in races:
+            self._closing = Closing.RACES
+        for race in self.races:
             race.tell(CancelReason.CLOSED)
+        until = self._clock() + grace_s
         with self._changed:
-            left = self._changed.wait_for(lambda: not self._races, timeout=grace_s)
+            left = threads.wait_until(
+                self._changed, lambda: not self._races, until, clock=self._clock, wait=self._wait
+            )
+            self._closing = Closing.SOLVERS
         closed = [lane.close(grace_s) for lane in self._lanes.values()]
         left = self._verifier.close(grace_s) and all(closed) and left
+        self._closing = Closing.THREADS
         self._pool.shutdown(wait=left, cancel_futures=True)
+        self._closing = Closing.CLOSED
         return left
 
     def __enter__(self) -> Portfolio:

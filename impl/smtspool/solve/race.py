@@ -20,12 +20,12 @@ Its steps, in the words of the model::
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
-from queue import Empty, Queue
 
 from smtspool import threads
 from smtspool.actions import action
@@ -35,10 +35,12 @@ from smtspool.query import Answer, Attempt, Query, Status, complete
 from .cancellation import Cancellation, CancelReason
 from .engineanswer import EngineAnswer
 from .hedging import Plan, Time
+from .mailbox import Mailbox
 from .persistent import PersistentSolver
 from .request import RequestRefused
 from .runner import Finding, Runner
 from .verification import Verdict, Verifier
+from .views import RaceView
 
 __all__ = ["Conclusion", "Race", "RaceRules"]
 
@@ -68,7 +70,10 @@ class Conclusion:
 
 @dataclass(slots=True, eq=False)
 class Race:
-    """One query's race, for one call of :meth:`run`. ``name`` is in the ids of its attempts."""
+    """One query's race, for one call of :meth:`run`. ``name`` is in the ids of its attempts.
+
+    Its thread alone changes who runs and what was heard, under ``_guard`` so that others may look.
+    """
 
     name: str
     query: Query
@@ -79,14 +84,23 @@ class Race:
     limit: float  # when the query's time is over
     pool: Executor
     clock: Callable[[], float]
+    wait: threads.Wait
     stood_still: Callable[[], float]  # seconds that the clock has left out so far
     outside: Cancellation  # the caller's
     over: Cancellation = field(default_factory=Cancellation)
-    inbox: Queue[Future[Finding] | CancelReason] = field(default_factory=Queue)
+    inbox: Mailbox[Future[Finding] | CancelReason] = field(init=False)
     _running: dict[Future[Finding], Runner] = field(default_factory=dict)
     _runners: list[Runner] = field(default_factory=list)
+    _to_come: deque[str] = field(init=False)  # engines that have not joined
+    _next_start: float = field(init=False)  # when the first of them may
     _started: float = 0.0
     _ended: float = 0.0
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.inbox = Mailbox(self.clock, self.wait)
+        self._to_come = deque(self.plan.order)
+        self._next_start = self.clock()
 
     @property
     def cutoff(self) -> float:
@@ -130,6 +144,22 @@ class Race:
         """What became of each engine that was asked, as far as it is known now."""
         return tuple(runner.attempt for runner in self._runners)
 
+    def view(self) -> RaceView:
+        """What it is doing; from any thread."""
+        letters, waits_until = self.inbox.view()
+        with self._guard:
+            attempts = {runner.future: runner.attempt_id for runner in self._runners}
+            return RaceView(
+                self.name,
+                self.query.id,
+                tuple(runner.view() for runner in self._runners),
+                tuple(self._to_come),
+                self._next_start,
+                tuple(one.value if isinstance(one, CancelReason) else attempts[one] for one in letters),
+                waits_until,
+                self.over.reason,
+            )
+
     def tell(self, reason: CancelReason) -> None:
         """Cancel the race from outside; from any thread."""
         with action("Tell", race=self.name, reason=reason.value):
@@ -165,26 +195,24 @@ class Race:
 
     def _until_decided(self) -> CancelReason:
         """Why the race ended; LOST_RACE says that the engines decided it among themselves."""
-        waiting = deque(self.plan.order)
-        next_start = self.clock()
         while True:
-            while waiting and len(self._running) < self.rules.cpus and self.clock() >= next_start:
-                next_start = self._start(waiting.popleft()) + self.plan.delay_s
+            while self._can_start() and self.clock() >= self._next_start:
+                self._next_start = self._start(self._to_come.popleft()) + self.plan.delay_s
             now = self.clock()
             if not self._running:
                 return CancelReason.LOST_RACE if now < self.limit else CancelReason.DEADLINE
-            can_start = waiting and len(self._running) < self.rules.cpus
-            until = min(next_start, self.cutoff) if can_start else self.cutoff
-            try:
-                letter = self.inbox.get(timeout=max(0.0, until - now))
-            except Empty:
+            letter = self.inbox.get(min(self._next_start, self.cutoff) if self._can_start() else self.cutoff)
+            if letter is None:
                 if self.clock() >= self.cutoff:
                     return CancelReason.DEADLINE
                 continue
             reason = self._hear(letter)
             if reason is not None:
                 return reason
-            next_start = self.clock()  # that engine has had its say and it was not enough
+            self._next_start = self.clock()  # that engine has had its say and it was not enough
+
+    def _can_start(self) -> bool:
+        return bool(self._to_come) and len(self._running) < self.rules.cpus
 
     def _start(self, engine: str) -> float:
         """Give an engine's part to the pool; when that was."""
@@ -193,11 +221,14 @@ class Race:
         try:
             with action("Submit", **self._who(runner)):
                 future = threads.submit(self.pool, partial(self._attempt, runner))
-                self._running[future] = runner
-                self._runners.append(runner)
+                with self._guard:
+                    runner.future = future
+                    self._running[future] = runner
+                    self._runners.append(runner)
         except InfrastructureError as error:
             runner.trouble = error  # the others go on; if there are none, it is raised
-            self._runners.append(runner)
+            with self._guard:
+                self._runners.append(runner)
             return runner.started
         future.add_done_callback(partial(self._report, runner))
         return runner.started
@@ -259,7 +290,7 @@ class Race:
             with action("Hear", race=self.name, letter=letter.value):
                 return letter
         runner = self._running[letter]
-        with action("Hear", race=self.name, letter=runner.attempt_id):
+        with action("Hear", race=self.name, letter=runner.attempt_id), self._guard:
             del self._running[letter]
             try:
                 runner.finding = letter.result()
@@ -284,7 +315,8 @@ class Race:
         if not self._running:
             return
         for future, runner in list(self._running.items()):
-            runner.told = reason
+            with self._guard:
+                runner.told = reason
             with action("CancelFuture", **self._who(runner)) as step:
                 unstarted = future.cancel()
                 step.outcome = "cancelled" if unstarted else "running"
@@ -295,9 +327,8 @@ class Race:
         self.verifier.cancel(self.query.id, reason)
         until = self.clock() + self.rules.report_s
         while self._running:
-            try:
-                letter = self.inbox.get(timeout=max(0.0, until - self.clock()))
-            except Empty:
+            letter = self.inbox.get(until)
+            if letter is None:
                 return
             self._hear(letter)
 

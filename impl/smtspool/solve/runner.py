@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -13,6 +14,7 @@ from .cancellation import CancelReason
 from .engineanswer import EngineAnswer
 from .persistent import PersistentSolver
 from .verification import NOBODY_KNOWS, Verdict
+from .views import Part, PartView
 
 __all__ = ["Finding", "Runner"]
 
@@ -41,6 +43,16 @@ class Finding:
         return self.said.status is Status.SAT and self.verdict.confirmed is None
 
 
+def _part(future: Future[Finding] | None) -> Part:
+    if future is None:
+        return Part.REFUSED
+    if future.cancelled():
+        return Part.CANCELLED
+    if future.done():
+        return Part.ENDED
+    return Part.RUNNING if future.running() else Part.QUEUED
+
+
 @dataclass(slots=True, eq=False)
 class Runner:
     """An engine in the race. ``finding`` is None until it reports, and for good if nobody waits for it."""
@@ -52,6 +64,7 @@ class Runner:
     finding: Finding | None = None
     trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
     told: CancelReason | None = None
+    future: Future[Finding] | None = None  # of its part; None if that was refused a thread
     settled: bool = False  # whatever it is told now comes too late
     ended: CancelReason | None = None  # why it settled on being cancelled
 
@@ -74,6 +87,11 @@ class Runner:
             return attempt(Status.UNKNOWN, reason=unheard, failure=Failure.UNHEARD)
         why = self.ended or self.told
         return attempt(Status.UNKNOWN, reason=f"cancelled: {why}", cancelled=True, cancel_reason=why)
+
+    def view(self) -> PartView:
+        """How far it has come."""
+        known = self.finding is not None or self.trouble is not None
+        return PartView(self.solver.name, self.attempt_id, _part(self.future), known, self.told)
 
     @property
     def complaint(self) -> str:

@@ -12,7 +12,7 @@ from smtspool.errors import ConfigError
 
 from .bundled import BUNDLED
 
-__all__ = ["EngineSpec", "HelperLimits", "parse_engine"]
+__all__ = ["EngineSpec", "HelperLimits", "Recycle", "parse_engine"]
 
 MIB = 1 << 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
@@ -54,6 +54,14 @@ class HelperLimits:
     frame: int = 256 * MIB  # one request or one reply
     stderr: int = 64 * 1024  # kept tail of what the engine printed
     spare: bool = True  # fork the next helper ahead of need
+
+
+@dataclass(frozen=True, slots=True)
+class Recycle:
+    """When a healthy generation is replaced all the same: engines do not give all memory back."""
+
+    rss_bytes: int = 1 << 30
+    requests: int = 2000
 
 
 def parse_engine(text: str) -> EngineSpec:

@@ -19,6 +19,7 @@ from smtspool.query import Attempt, Query, Status, refutable
 from .bundled import usual
 from .cancellation import Cancellation, CancelReason
 from .persistent import PersistentSolver
+from .views import SolverView
 
 __all__ = ["NOBODY_KNOWS", "Verdict", "Verifier"]
 
@@ -130,6 +131,10 @@ class Verifier:
         """Cancel the checks of models for ``query_id``; True if there was one."""
         told = [lane.cancel(query_id, reason) for lane in self._lanes.values()]
         return any(told)
+
+    def view(self) -> tuple[SolverView, ...]:
+        """What its lanes are doing, in the fixed order; from any thread."""
+        return tuple(lane.view() for lane in self._lanes.values())
 
     def close(self, grace_s: float) -> bool:
         """Close every lane; True once all callers have left."""
