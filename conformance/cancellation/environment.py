@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import select
 import signal
 import socket
@@ -11,26 +10,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from conformance.engine.gates import LEDGER
 from conformance.engine.replay import Divergence
 from smtspool.errors import InfrastructureError
-from smtspool.solve import EngineSpec, Generation, HelperLimits
+from smtspool.solve import EngineSpec, Generation, HelperLimits, RequestView, SolverView, Waiting
 
-__all__ = ["Clock", "Helpers", "Server"]
+__all__ = ["Clock", "Helpers", "Server", "stands"]
 
 _HELPER = Path(__file__).with_name("helper.py")
 
 
 class Clock:
-    """Real time, plus leaps."""
+    """Real time, plus leaps; and the waits of the code under test, which a leap ends when it is told to."""
 
     def __init__(self) -> None:
         self._ahead = 0.0
+        self._guard = threading.Lock()  # protects the one below
+        self._waits: list[threading.Condition] = []
 
     def __call__(self) -> float:
         return time.monotonic() + self._ahead
@@ -39,15 +39,39 @@ class Clock:
         """Let time pass."""
         self._ahead += seconds
 
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        """Conditions and queues measure their timeouts with this clock, as the code under test does."""
-        real = threading._time  # type: ignore[attr-defined]
-        threading._time = queue.time = self  # type: ignore[attr-defined]
+    def wait(self, condition: threading.Condition, seconds: float) -> None:
+        """Wait for a condition, for so many seconds or until :meth:`wake`."""
+        with self._guard:
+            self._waits.append(condition)
         try:
-            yield
+            condition.wait(seconds)
         finally:
-            threading._time = queue.time = real  # type: ignore[attr-defined]
+            with self._guard:
+                self._waits.remove(condition)
+
+    def wake(self) -> None:
+        """Whoever waits looks at the clock again."""
+        with self._guard:
+            waits = list(self._waits)
+        for condition in waits:
+            with condition:
+                condition.notify_all()
+
+
+def stands(request: RequestView, solver: SolverView, now: float) -> bool:
+    """Whether a request waits for what has not come: its turn, or the reply of a helper that lives."""
+    if now >= request.deadline:
+        return False
+    if request.waiting is Waiting.TURN:
+        return solver.holder is not None and request.reason is None
+    helper = solver.helper
+    return (
+        request.waiting is Waiting.REPLY
+        and helper is not None
+        and helper.generation == request.generation
+        and helper.alive
+        and helper.asked
+    )
 
 
 class Helpers:

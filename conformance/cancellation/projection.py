@@ -5,19 +5,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from conformance.cancellation.environment import Clock, Server
 from conformance.cancellation.invariants import NOBODY, NONE
 from conformance.engine.gates import At, Idle
 from conformance.engine.module import variables
-from conformance.engine.replay import gate_of
-from conformance.engine.stage import Moving, Stage, innermost
+from conformance.engine.replay import Divergence, gate_of
+from conformance.engine.stage import Moving, Stage
 from conformance.engine.values import Function, Value, function
 from smtspool.query import Status
-from smtspool.solve import Cancellation, FailureKind, PersistentSolver
+from smtspool.solve import (
+    Cancellation,
+    FailureKind,
+    PersistentSolver,
+    RequestView,
+    SolverView,
+    Waiting,
+)
 
-__all__ = ["CLOSER", "MODULE", "Projection"]
+__all__ = ["CLOSER", "MODULE", "Projection", "request_of"]
 
 MODULE = Path(__file__).parents[2] / "models" / "cancellation" / "Cancellation.tla"
 VARIABLES = variables(MODULE)
@@ -34,6 +40,12 @@ STEP_OF_GATE = {
     "Settle": "settle",
     "Unregister": "unregister",
 }
+STEP_OF_WAIT = {Waiting.TURN: "queued", Waiting.REPLY: "asked"}
+
+
+def request_of(solver: SolverView, name: str) -> RequestView | None:
+    """What a request shows while it is registered, else None."""
+    return next((one for one in solver.requests if one.attempt_id == name), None)
 
 
 class Projection:
@@ -61,13 +73,9 @@ class Projection:
     def _each(self, of: Callable[[str], Value]) -> Value:
         return function({name: of(name) for name in self.requests})
 
-    def _mine(self, name: str) -> Any:
-        """The registration of a request, None when it has none."""
-        for registered in self.solver._running.values():
-            for one in registered:
-                if one.attempt_id == name:
-                    return one
-        return None
+    def _mine(self, name: str) -> RequestView | None:
+        """What a request shows while it is registered, else None."""
+        return request_of(self.solver.view(), name)
 
     def _pc(self, name: str) -> str:
         position = self.stage.players[name].position
@@ -77,8 +85,10 @@ class Projection:
             if position.name == "Retire":
                 return "retire" if name in self._settled else "bury"
             return STEP_OF_GATE[position.name]
-        frame = innermost(self.stage.players[name])
-        return "queued" if frame is not None and frame.f_code.co_name == "wait" else "asked"
+        mine = self._mine(name)
+        if mine is None or mine.waiting is None:
+            raise Divergence(f"{name} stands, and does not say what it waits for")
+        return STEP_OF_WAIT[mine.waiting]
 
     def _used(self, name: str) -> int:
         mine = self._mine(name)
@@ -91,7 +101,11 @@ class Projection:
         return self._each(self._pc)
 
     def _project_reason(self) -> Value:
-        return self._each(lambda name: str(getattr(self._mine(name), "reason", None) or NONE))
+        def reason(name: str) -> str:
+            mine = self._mine(name)
+            return NONE if mine is None or mine.reason is None else mine.reason.value
+
+        return self._each(reason)
 
     def _project_heard(self) -> Value:
         return self._each(self._heard)
@@ -101,35 +115,36 @@ class Projection:
         if mine is None:
             return NONE
         if mine.reply is not None:
-            return "answer" if mine.reply.status is Status.SAT else "error"
+            return "answer" if mine.reply is Status.SAT else "error"
         if mine.failure is None:
             return "no helper" if name in self._refused else NONE
-        if mine.failure.kind is FailureKind.TIMEOUT:
+        if mine.failure is FailureKind.TIMEOUT:
             return "timeout"
         # Of a killed helper the end of the channel may be seen before the signal is.
-        return "killed" if name in self._hit or mine.failure.kind is FailureKind.KILLED else "crashed"
+        return "killed" if name in self._hit or mine.failure is FailureKind.KILLED else "crashed"
 
     def _project_ended(self) -> Value:
         return self._each(lambda name: self._last.get(name, self._ended_of(self._mine(name)))[0])
 
     @staticmethod
-    def _ended_of(mine: Any) -> tuple[str, int]:
+    def _ended_of(mine: RequestView | None) -> tuple[str, int]:
         return (NONE if mine is None or mine.ended is None else str(mine.ended.value)), 0
 
     def _project_used(self) -> Value:
         return self._each(self._used)
 
     def _project_running(self) -> Value:
-        return frozenset(one.attempt_id for all_ in self.solver._running.values() for one in all_)
+        return frozenset(one.attempt_id for one in self.solver.view().requests)
 
     def _project_holder(self) -> Value:
-        return self.solver._holder.attempt_id if self.solver._holder is not None else NOBODY
+        return self.solver.view().holder or NOBODY
 
     def _project_active(self) -> Value:
-        return self.solver._active.attempt_id if self.solver._active is not None else NOBODY
+        return self.solver.view().active or NOBODY
 
     def _project_generation(self) -> Value:
-        return self.solver._generation.number if self.solver._generation is not None else 0
+        helper = self.solver.view().helper
+        return 0 if helper is None else helper.generation
 
     def _project_life(self) -> Value:
         lives = [self.server.life(generation) for generation in self.server.spawned]
@@ -156,7 +171,7 @@ class Projection:
         return self._closer()
 
     def _project_closed(self) -> Value:
-        return self.solver._closed
+        return self.solver.view().closed
 
     def _project_over(self) -> Value:
         return self.over.reason is not None

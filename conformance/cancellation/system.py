@@ -13,12 +13,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, cast
 
-from conformance.cancellation.environment import Clock, Helpers, Server
+from conformance.cancellation.environment import Clock, Helpers, Server, stands
 from conformance.cancellation.invariants import INVARIANTS, NONE, UNSETTLED
-from conformance.cancellation.projection import CLOSER, MODULE, Projection
+from conformance.cancellation.projection import CLOSER, MODULE, Projection, request_of
 from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.replay import Divergence, Refused, State
-from conformance.engine.stage import Player, Stage, innermost
+from conformance.engine.stage import Player, Stage
 from conformance.engine.values import Function
 from smtspool.actions import Step, observed_by
 from smtspool.errors import ClosedError, InfrastructureError
@@ -78,7 +78,7 @@ class CancellationSystem(Projection):
         self.cancellers = cancellers
         self.clock = Clock()
         self.server = Server(helpers, self.clock)
-        self.solver = PersistentSolver(cast(ForkServer, self.server), clock=self.clock)
+        self.solver = PersistentSolver(cast(ForkServer, self.server), clock=self.clock, wait=self.clock.wait)
         self.stage = Stage(self._waits, patience_s=patience_s)
         self.over = Cancellation()
         self._queries = queries
@@ -88,7 +88,6 @@ class CancellationSystem(Projection):
         )
         self._racing = racing
         self._closing = ExitStack()
-        self._closing.enter_context(self.clock.installed())
         self._closing.enter_context(observed_by(_Seam(self.stage)))
         for name in (*self.requests, *cancellers, CLOSER):
             self.stage.enter(name)
@@ -115,22 +114,17 @@ class CancellationSystem(Projection):
         """Release even those whom a fault in the code keeps: they are late."""
         self.solver.close(0.0)
         self.clock.leap(2 * FAR_S)
-        with self.solver._changed:
-            self.solver._changed.notify_all()
+        self.clock.wake()
         for generation in self.server.spawned:
             generation.signal_kill()
 
     def _waits(self, player: Player) -> bool:
-        """A thread waits that nobody has woken: on the solver's condition, or for a helper that lives."""
-        frame = innermost(player)
-        if frame is None:
-            return False
-        if frame.f_code.co_name == "wait":
-            return frame.f_locals.get("waiter") in self.solver._changed._waiters  # type: ignore[attr-defined]
-        if frame.f_code.co_name != "_transfer" or player.name not in self.requests:
-            return False
-        generation = self.solver._generation
-        return generation is not None and generation.alive
+        """A thread waits for what has not come: a request as it says, the closer for the requests."""
+        solver = self.solver.view()
+        if player.name == CLOSER:
+            return solver.leaving and bool(solver.requests)
+        mine = request_of(solver, player.name)
+        return mine is not None and stands(mine, solver, self.clock())
 
     # steps
 
@@ -254,8 +248,7 @@ class CancellationSystem(Projection):
             raise Refused(f"the deadline of {name} has passed")
         asked = self._pc(name) == "asked"
         self.clock.leap(NEAR_S)
-        with self.solver._changed:
-            self.solver._changed.notify_all()
+        self.clock.wake()
         if asked:
             self.server.tell(self._used(name), "noise")
         self.stage.come_to_rest(f"the deadline of {name}", moved=name if asked else None)

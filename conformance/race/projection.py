@@ -6,8 +6,8 @@ another engine.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,21 @@ from conformance.cancellation.environment import Clock, Server
 from conformance.engine.gates import At, Idle
 from conformance.engine.module import variables
 from conformance.engine.replay import gate_of
-from conformance.engine.stage import Moving, Stage, frames
+from conformance.engine.stage import Moving, Stage
 from conformance.engine.values import Function, Value, function
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Attempt, Failure, Status
-from smtspool.solve import Cancellation, FailureKind, PersistentSolver, Portfolio
+from smtspool.solve import (
+    Cancellation,
+    Closing,
+    FailureKind,
+    Part,
+    Portfolio,
+    PortfolioView,
+    Race,
+    RequestView,
+    SolverView,
+)
 
 __all__ = ["CHECK", "MODULE", "Projection"]
 
@@ -28,7 +38,13 @@ VARIABLES = variables(MODULE)
 
 NONE, NOBODY = "none", "nobody"
 CHECK = "/check"
-_PARTS = {"PENDING": "queued", "RUNNING": "running", "FINISHED": "done"}
+_PARTS = {
+    Part.QUEUED: "queued",
+    Part.RUNNING: "running",
+    Part.ENDED: "done",
+    Part.CANCELLED: "cancelled",
+}
+_CLOSER = {Closing.RACES: "await", Closing.SOLVERS: "left", Closing.THREADS: "pool"}
 _RACE = {
     "Enter": "enter",
     "Tell": "tell",
@@ -54,26 +70,24 @@ class Projection:
         self.checks: Mapping[str, str] = {}  # the check of a model -> whose model
         self.token = Cancellation()
         self.busy = 0
-        self.seen: Any = None  # the race, once it has entered
+        self.seen: Race | None = None  # the race, once it has entered
         self.patience = True
         self.reported: set[str] = set()
+        self.jobs: list[threading.Event] = []  # each holds a thread of the pool until it is set
         self.stage: Stage
-        self._futures: dict[str, Future[Any]] = {}
+        self._portfolio: PortfolioView | None = None  # while all of it is looked at
         self._ids: dict[str, int] = {}
         self._heard: dict[str, str] = {}
         self._ends: dict[str, str] = {}
         self._record: Mapping[str, str] = {}
 
     @property
-    def lanes(self) -> list[PersistentSolver]:
+    def lanes(self) -> list[SolverView]:
         """Every solver, in the order in which close closes them."""
-        return [*self.portfolio._lanes.values(), *self.portfolio._verifier._lanes.values()]
+        portfolio = self._portfolio or self.portfolio.view()
+        return [*portfolio.solvers, *portfolio.checkers]
 
     # notes
-
-    def note_future(self, solver: str) -> None:
-        """The future of a solver's part."""
-        self._futures[solver] = next(f for f, r in self.seen._running.items() if r.solver.name == solver)
 
     def note_id(self, call: str, attempt: str) -> None:
         """The number in an attempt id."""
@@ -108,11 +122,15 @@ class Projection:
         number = int(str(params["attempt"]).partition("/")[0].rpartition(".")[2])
         return f"k{self.engines[number - 1][1:]}"
 
-    def registration(self, call: str) -> Any:
-        """The registration of a call, None when it has none."""
-        return next((one for _, one in self._registrations(call)), None)
+    def registration(self, call: str) -> tuple[RequestView, SolverView] | None:
+        """What a call shows, and its solver, while it is registered; else None."""
+        return next(self._registrations(call), None)
 
-    def opinion(self) -> Any:
+    def request(self, call: str) -> RequestView:
+        """What a call shows that is registered."""
+        return next(self._registrations(call))[0]
+
+    def opinion(self) -> tuple[RequestView, SolverView] | None:
         """The second opinion on a model that the race itself waits for; not in the model."""
         if not isinstance(self.stage.players["race"].position, Moving):
             return None
@@ -121,15 +139,14 @@ class Projection:
 
     def server_of(self, call: str) -> Server:
         """Where the helper of a call that is registered comes from."""
-        return next(self.servers[lane.engine] for lane, _ in self._registrations(call))
+        return next(self.servers[lane.engine] for _, lane in self._registrations(call))
 
-    def _registrations(self, call: str) -> Iterator[tuple[PersistentSolver, Any]]:
+    def _registrations(self, call: str) -> Iterator[tuple[RequestView, SolverView]]:
         """A model may be checked by any other engine, and by another one if that could not tell."""
         for lane in self.lanes:
-            for registered in tuple(lane._running.values()):
-                for one in registered:
-                    if self.call_at({"solver": lane.name, "attempt": one.attempt_id}) == call:
-                        yield lane, one
+            for one in lane.requests:
+                if self.call_at({"solver": lane.name, "attempt": one.attempt_id}) == call:
+                    yield one, lane
 
     # gates
 
@@ -172,7 +189,11 @@ class Projection:
     def project(self) -> dict[str, Value]:
         """The real state, with all variables of the module."""
         self._remember()
-        return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
+        self._portfolio = self.portfolio.view()
+        try:
+            return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
+        finally:
+            self._portfolio = None
 
     def _each(self, names: tuple[str, ...], of: Callable[[str], Value]) -> Value:
         return function({name: of(name) for name in names})
@@ -195,11 +216,10 @@ class Projection:
         position = self.stage.players["race"].position
         if isinstance(position, At) and position.name == "Submit":
             return True
-        for frame in frames(self.stage.players["race"].thread):
-            if frame.f_code.co_name == "_until_decided":
-                waiting, next_start = frame.f_locals.get("waiting"), frame.f_locals.get("next_start")
-                return not waiting or next_start is None or self.clock() >= next_start
-        return True
+        if self.seen is None or self.over() or self.race_at() in ("call off", "leave", "done"):
+            return True
+        race = self.seen.view()
+        return not race.to_come or self.clock() >= race.next_start
 
     def is_late(self) -> bool:
         """Whether the deadline has passed."""
@@ -213,8 +233,8 @@ class Projection:
 
     def future_of(self, solver: str) -> str:
         """The state of a solver's part."""
-        future = self._futures.get(solver)
-        return NONE if future is None else _PARTS.get(future._state, "cancelled")
+        parts = () if self.seen is None else self.seen.view().parts
+        return next((_PARTS[one.part] for one in parts if one.solver == solver), NONE)
 
     def stage_of(self, call: str) -> str:
         """The step that a call takes next."""
@@ -228,8 +248,9 @@ class Projection:
         if now == call:
             if isinstance(position, At):
                 return position.name.lower()
-            held = {lane._holder for lane, _ in self._registrations(call)}
-            return "asked" if held == {self.registration(call)} else "queued"  # behind another check
+            held = {(lane.holder, one.attempt_id) for one, lane in self._registrations(call)}
+            alone = len(held) == 1 and all(holder == attempt for holder, attempt in held)
+            return "asked" if alone else "queued"  # behind another check
         if call in self._ends:
             if isinstance(position, At) and position.name == "Report" and part == call:
                 return "report"
@@ -246,21 +267,20 @@ class Projection:
 
     def heard_of(self, call: str) -> str:
         """What came of its exchange."""
-        mine = self.registration(call)
-        if mine is None:
+        found = self.registration(call)
+        if found is None:
             return NONE
+        mine, _ = found
         if mine.reply is not None:
-            return "failed" if mine.reply.status is Status.ERROR else str(mine.reply.status.value)
+            return "failed" if mine.reply is Status.ERROR else mine.reply.value
         if mine.failure is not None:
-            return "timeout" if mine.failure.kind is FailureKind.TIMEOUT else "failed"
-        return NONE if mine.trouble is None else "no helper"
+            return "timeout" if mine.failure is FailureKind.TIMEOUT else "failed"
+        return "no helper" if mine.trouble else NONE
 
     def idle(self) -> int:
         """How many threads of the pool wait for work, or are not there yet."""
-        pool = self.portfolio._pool
-        stacks = [frames(thread) for thread in tuple(pool._threads)]
-        waiting = sum(not stack or stack[0].f_code.co_name == "_worker" for stack in stacks)
-        return pool._max_workers - len(stacks) + waiting
+        taken = [name for name in self.engines if self.future_of(name) in ("running", "done")]
+        return 2 * len(self.engines) - len(self.jobs) - sum(name not in self.reported for name in taken)
 
     def closer(self) -> str:
         """The step that the closer takes next."""
@@ -268,10 +288,7 @@ class Projection:
         if isinstance(position, At):
             return "tell" if position.name == "Tell" else "lane"
         if isinstance(position, Moving):
-            names = [frame.f_code.co_qualname for frame in frames(self.stage.players["closer"].thread)]
-            if any(name.endswith("shutdown") for name in names):
-                return "pool"
-            return "left" if "PersistentSolver.close" in names else "await"
+            return _CLOSER[self.portfolio.view().closing]
         return "open" if position.result is None else "done"
 
     def _project_race(self) -> Value:
@@ -281,7 +298,8 @@ class Projection:
         position = self.stage.players["race"].position
         if isinstance(position, At) and position.name == "CallOff":
             return str(position.params["reason"])
-        return str(self.seen.over.reason.value) if self.over() else NONE
+        reason = None if self.seen is None else self.seen.over.reason
+        return NONE if reason is None else reason.value
 
     def _project_over(self) -> Value:
         return self.over()
@@ -302,22 +320,19 @@ class Projection:
         position = self.stage.players["race"].position
         if isinstance(position, At) and position.name == "Hear":
             yield self._sender(str(position.params["letter"]))
-        for letter in tuple(self.seen.inbox.queue):
-            if isinstance(letter, Future):
-                yield next(name for name, future in self._futures.items() if future is letter)
-            else:
-                yield str(letter.value)
+        for letter in self.seen.view().letters:
+            yield self._sender(letter)
 
     def _project_known(self) -> Value:
-        runners = [] if self.seen is None else self.seen._runners
-        return frozenset(r.solver.name for r in runners if r.finding is not None or r.trouble is not None)
+        parts = () if self.seen is None else self.seen.view().parts
+        return frozenset(part.solver for part in parts if part.known)
 
     def _project_told(self) -> Value:
         if self.race_at() not in ("future", "solver"):
             return frozenset()
         position = self.stage.players["race"].position
-        assert isinstance(position, At)
-        later = {r.solver.name for r in self.seen._running.values() if r.told is None}
+        assert isinstance(position, At) and self.seen is not None
+        later = {one.solver for one in self.seen.view().parts if not one.known and one.told is None}
         return frozenset({*later, str(position.params["solver"])})
 
     def _project_future(self) -> Value:
@@ -328,8 +343,8 @@ class Projection:
 
     def _project_reason(self) -> Value:
         def reason(call: str) -> Value:
-            mine = self.registration(call)
-            return NONE if mine is None or mine.reason is None else str(mine.reason.value)
+            found = self.registration(call)
+            return NONE if found is None or found[0].reason is None else found[0].reason.value
 
         return self._each(self.calls, reason)
 
@@ -358,7 +373,7 @@ class Projection:
         return self.closer()
 
     def _project_closing(self) -> Value:
-        return sum(lane._closed for lane in self.lanes)
+        return sum(lane.closed for lane in self.lanes)
 
     # what it returned
 
@@ -366,7 +381,7 @@ class Projection:
         """The record of the attempts, as the race gave it when it returned."""
         if self.race_at() == "done" and not self._record and self.seen is not None:
             answer = self._answer()
-            attempts = [r.attempt for r in self.seen._runners] if answer is None else answer.attempts
+            attempts = self.seen.attempts if answer is None else answer.attempts
             self._record = {attempt.engine: _recorded(attempt) for attempt in attempts}
 
     def _answer(self) -> Any:

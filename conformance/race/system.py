@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, cast
 
-from conformance.cancellation.environment import Clock, Helpers, Server
+from conformance.cancellation.environment import Clock, Helpers, Server, stands
 from conformance.cancellation.system import query_of
 from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.replay import Divergence, Refused, State
-from conformance.engine.stage import Moving, Player, Stage, frames
+from conformance.engine.stage import Moving, Player, Stage
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
 from conformance.race.projection import CHECK, MODULE, Projection
@@ -26,6 +27,7 @@ from smtspool.actions import Step, observed_by
 from smtspool.query import Answer
 from smtspool.solve import (
     CancelReason,
+    Closing,
     ForkServer,
     Hedge,
     HedgePolicy,
@@ -85,20 +87,22 @@ class RaceSystem(Projection):
     ) -> None:
         clock = Clock()
         servers = {name: Server(helpers, clock, name) for name in engines}
+        self._pool = pool = ThreadPoolExecutor(2 * len(engines))
         portfolio = Portfolio(
             [cast(ForkServer, server) for server in servers.values()],
             rules=RaceRules(cpus=cpus, grace_s=0.0, report_s=REPORT_S),
             policy=HedgePolicy(Hedge.FIXED, DELAY_S, DELAY_S) if hedged else HedgePolicy(Hedge.TOGETHER),
             clock=clock,
+            wait=clock.wait,
+            pool=pool,
         )
         super().__init__(portfolio, servers, clock, clock() + LIMIT_S)
         self.checks = {f"k{name[1:]}": name for name in engines} if checked else {}
         self.busy = busy
-        self.stage = Stage(self._waits, quiet=self._quiet, patience_s=patience_s)
+        self.stage = Stage(self._waits, patience_s=patience_s)
         self._closing = ExitStack()
-        self._closing.enter_context(self.clock.installed())
         self._closing.enter_context(observed_by(_Seam(self)))
-        self._jobs = [self._hold() for _ in range(2 * len(engines) if queue else 0)]
+        self.jobs = [self._hold() for _ in range(2 * len(engines) if queue else 0)]
         for name in (ASKER, USER, CLOSER):
             self.stage.enter(name)
         for name in engines:
@@ -116,7 +120,7 @@ class RaceSystem(Projection):
             begun.set()
             release.wait()
 
-        self.portfolio._pool.submit(straggle)
+        self._pool.submit(straggle)
         begun.wait()
         return release
 
@@ -133,73 +137,39 @@ class RaceSystem(Projection):
 
     def _end(self) -> None:
         """Release even those whom a fault in the code keeps: they are late."""
-        for job in self._jobs:
+        for job in self.jobs:
             job.set()
         self.clock.leap(2 * FAR_S)
         for server in self.servers.values():
             for generation in server.spawned:
                 generation.signal_kill()
-        self._wake()
-
-    def _wake(self) -> None:
-        """Whoever waits looks at the clock again."""
-        conditions = [self.portfolio._changed, *(lane._changed for lane in self.lanes)]
-        if self.seen is not None:
-            conditions.append(self.seen.inbox.not_empty)
-        for condition in conditions:
-            with condition:
-                condition.notify_all()
+        self.clock.wake()
 
     # who stands still
 
     def _waits(self, player: Player) -> bool:
-        """A thread waits that nobody has woken: for a letter, for others, for a helper that lives."""
-        if player.guest and self._is_gone(player):
-            return True
-        stack = frames(player.thread)
-        if not stack:
-            return False
-        innermost = stack[0].f_code.co_name
-        if innermost == "_wait_for_tstate_lock":
+        """A thread waits for what has not come: for a letter, for others, or as its request says."""
+        if player.guest and player.name in self.reported:
+            return any(passed.name == "Report" for passed in player.passed)  # its part has ended
+        if player.name == CLOSER:
+            return self._closer_waits()
+        if player.name == ASKER and self.seen is not None:
+            race = self.seen.view()
+            if race.waits_until is not None:
+                return not race.letters and self.clock() < race.waits_until
+        asked = self.call_of(player.name) if player.name in self.engines else None
+        found = self.opinion() if asked is None else self.registration(asked)
+        return found is not None and stands(*found, self.clock())
+
+    def _closer_waits(self) -> bool:
+        """For the race, for the requests of a solver, or for threads of the pool."""
+        portfolio = self.portfolio.view()
+        if portfolio.closing is Closing.THREADS:
             guests = (self.stage.players[name] for name in self.engines)
-            return bool(self._jobs) or any(isinstance(guest.position, At) for guest in guests)
-        if innermost == "wait":
-            return any(stack[0].f_locals.get("waiter") in waiters for waiters in self._waiters())
-        if innermost != "_transfer" or self.is_late():
-            return False
-        call = self.call_of(player.name) if player.name in self.engines else None
-        mine = self.opinion() if call is None else self.registration(call)
-        if mine is None or not mine.generation:
-            return False
-        called = self.call_at({"solver": CHECK, "attempt": mine.attempt_id}) if call is None else call
-        return bool(self.server_of(called).spawned[mine.generation - 1].alive)
-
-    def _waiters(self) -> list[Any]:
-        conditions: list[Any] = [self.portfolio._changed, *(lane._changed for lane in self.lanes)]
-        if self.seen is not None:
-            conditions.append(self.seen.inbox.not_empty)
-        return [condition._waiters for condition in conditions]
-
-    def _is_gone(self, player: Player) -> bool:
-        """Its part has ended, and its thread has gone on to other work or waits for some."""
-        if player.name not in self.reported or player.thread is None:
-            return False
-        stack = frames(player.thread)
-        return (
-            self.stage.owner(player.thread) is not player or not stack or stack[0].f_code.co_name == "_worker"
-        )
-
-    def _quiet(self) -> bool:
-        """Every thread of the pool is a player's, or holds a job, or waits for work."""
-        return all(self._stands(thread) for thread in tuple(self.portfolio._pool._threads))
-
-    def _stands(self, thread: threading.Thread) -> bool:
-        owner = self.stage.owner(thread)
-        if owner is not None and owner.name not in self.reported:
-            return True
-        stack = frames(thread)
-        held = any(f.f_code.co_name == "straggle" and not f.f_locals["release"].is_set() for f in stack)
-        return held or not stack or stack[0].f_code.co_name == "_worker"
+            return bool(self.jobs) or any(isinstance(guest.position, At) for guest in guests)
+        if portfolio.closing is Closing.RACES:
+            return bool(portfolio.races)
+        return any(lane.leaving and lane.requests for lane in (*portfolio.solvers, *portfolio.checkers))
 
     def arrives(self, step: Step) -> None:
         """A thread comes to a gate: the first of a part tells whose thread that is."""
@@ -276,9 +246,8 @@ class RaceSystem(Projection):
 
     def _after(self, who: str, at: At, passed: Passed) -> None:
         if at.name == "Enter" and passed.error is None:
-            self.seen = self.portfolio._races[-1]
+            self.seen = self.portfolio.races[-1]
         elif at.name == "Submit":
-            self.note_future(str(at.params["solver"]))
             self.note_id(str(at.params["solver"]), str(at.params["attempt"]))
         elif at.name == "Settle":
             self.note_end(self.call_at(at.params), passed.outcome)
@@ -316,8 +285,7 @@ class RaceSystem(Projection):
 
     def opine(self, finding: str) -> None:
         """The second opinion that the race asked for."""
-        call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
-        self.server_of(call).tell(int(self.opinion().generation), _COMMANDS[finding])
+        self._tell_opinion(_COMMANDS[finding])
         self.stage.come_to_rest("the second opinion", moved=ASKER)
 
     def _crash(self, call: str) -> None:
@@ -328,14 +296,20 @@ class RaceSystem(Projection):
     def _asked(self, call: str) -> int:
         if self.stage_of(call) != "asked":
             raise Refused(f"{call} has asked nobody")
-        return int(self.registration(call).generation)
+        return self.request(call).generation
+
+    def _tell_opinion(self, command: str) -> None:
+        found = self.opinion()
+        assert found is not None
+        request, lane = found
+        self.servers[lane.engine].tell(request.generation, command)
 
     def _free_thread(self) -> None:
         if not self.busy:
             raise Refused("no earlier loser is left")
         self._expect_queued()
         self.busy -= 1
-        self._jobs.pop().set()
+        self.jobs.pop().set()
         self.stage.come_to_rest("a thread of the pool came free")
 
     def _expire(self) -> None:
@@ -345,12 +319,11 @@ class RaceSystem(Projection):
         if self.race_at() == "settle":
             self.patience = False
         self.clock.leap(LIMIT_S)
-        self._wake()
+        self.clock.wake()
         for call in asked:
-            self.server_of(call).tell(int(self.registration(call).generation), "noise")
+            self.server_of(call).tell(self.request(call).generation, "noise")
         if self.opinion() is not None:
-            call = self.call_at({"solver": CHECK, "attempt": self.opinion().attempt_id})
-            self.server_of(call).tell(int(self.opinion().generation), "noise")
+            self._tell_opinion("noise")
         self.stage.come_to_rest("the deadline")
 
     def _pass_time(self, seconds: float, counts: Callable[[], bool], what: str) -> None:
@@ -358,7 +331,7 @@ class RaceSystem(Projection):
         if not isinstance(self.stage.players[ASKER].position, Moving) or not counts():
             raise Refused(f"nobody waits for {what}")
         self.clock.leap(seconds)
-        self._wake()
+        self.clock.wake()
         self.stage.come_to_rest(what, moved=ASKER)
 
 

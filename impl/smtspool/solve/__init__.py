@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .hedging import Hedge, HedgePolicy, Plan
     from .persistent import PersistentSolver
     from .portfolio import Portfolio, RaceSummary
-    from .race import RaceRules
+    from .race import Race, RaceRules
     from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
     from .runningtime import RunningTime
     from .spec import EngineSpec, HelperLimits, Recycle, parse_engine
@@ -66,6 +66,7 @@ __all__ = [
     "PortfolioView",
     "Probe",
     "ProbeEnd",
+    "Race",
     "RaceRules",
     "RaceSummary",
     "RaceView",
@@ -96,7 +97,7 @@ __getattr__, __dir__ = exports(
         "hedging": ("Hedge", "HedgePolicy", "Plan"),
         "persistent": ("PersistentSolver",),
         "portfolio": ("Portfolio", "RaceSummary"),
-        "race": ("RaceRules",),
+        "race": ("Race", "RaceRules"),
         "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
         "runningtime": ("RunningTime",),
         "spec": ("EngineSpec", "HelperLimits", "Recycle", "parse_engine"),

@@ -270,11 +270,12 @@ class Portfolio:
         if os.getpid() != self._process:
             return True
         with action("Shut", portfolio=self._name), self._changed:
-            self._closing = Closing.RACES
+            self._closing = Closing.TOLD
         for race in self.races:
             race.tell(CancelReason.CLOSED)
         until = self._clock() + grace_s
         with self._changed:
+            self._closing = Closing.RACES
             left = threads.wait_until(
                 self._changed, lambda: not self._races, until, clock=self._clock, wait=self._wait
             )

@@ -197,7 +197,7 @@ class Race:
         """Why the race ended; LOST_RACE says that the engines decided it among themselves."""
         while True:
             while self._can_start() and self.clock() >= self._next_start:
-                self._next_start = self._start(self._to_come.popleft()) + self.plan.delay_s
+                self._next_start = self._start() + self.plan.delay_s
             now = self.clock()
             if not self._running:
                 return CancelReason.LOST_RACE if now < self.limit else CancelReason.DEADLINE
@@ -214,8 +214,10 @@ class Race:
     def _can_start(self) -> bool:
         return bool(self._to_come) and len(self._running) < self.rules.cpus
 
-    def _start(self, engine: str) -> float:
-        """Give an engine's part to the pool; when that was."""
+    def _start(self) -> float:
+        """Give the next engine's part to the pool; when that was."""
+        with self._guard:
+            engine = self._to_come.popleft()
         joining = bool(self._running) and self.plan.delay_s > 0
         runner = Runner(self.lanes[engine], f"{self.name}.{len(self._runners) + 1}", self.clock(), joining)
         try:

@@ -116,12 +116,13 @@ class RaceView:
 
 
 class Closing(StrEnum):
-    """How far the closing of a portfolio has come, and so what it waits for."""
+    """How far the latest call of a portfolio's ``close`` has come."""
 
     OPEN = "open"
-    RACES = "races"
-    SOLVERS = "solvers"
-    THREADS = "threads"
+    TOLD = "told"  # it takes no race, and cancels those there are
+    RACES = "races"  # it waits for them
+    SOLVERS = "solvers"  # it closes one after the other
+    THREADS = "threads"  # it waits for those of its pool
     CLOSED = "closed"
 
 
