@@ -10,17 +10,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from conformance.engine.gates import LEDGER
 from conformance.engine.replay import Divergence
 from smtspool.errors import InfrastructureError
 from smtspool.solve import EngineSpec, Generation, HelperLimits, RequestView, SolverView, Waiting
 
-__all__ = ["Clock", "Helpers", "Server", "stands"]
+__all__ = ["Clock", "Helpers", "Server", "looked", "stands"]
 
+_V = TypeVar("_V")
 _HELPER = Path(__file__).with_name("helper.py")
 
 
@@ -56,6 +59,14 @@ class Clock:
         for condition in waits:
             with condition:
                 condition.notify_all()
+
+
+def looked(view: Callable[[], _V]) -> _V:
+    """A view. Raises :class:`Divergence` if a thread stands with the lock that is needed for it."""
+    try:
+        return view()
+    except InfrastructureError as error:
+        raise Divergence(str(error), "blocked") from error
 
 
 def stands(request: RequestView, solver: SolverView, now: float) -> bool:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.cancellation.environment import Clock, Server
+from conformance.cancellation.environment import Clock, Server, looked
 from conformance.cancellation.invariants import NOBODY, NONE
 from conformance.engine.gates import At, Idle
 from conformance.engine.module import variables
@@ -70,12 +70,16 @@ class Projection:
         """The real state as values of the module's variables."""
         return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
 
+    def look(self) -> SolverView:
+        """What the solver shows."""
+        return looked(self.solver.view)
+
     def _each(self, of: Callable[[str], Value]) -> Value:
         return function({name: of(name) for name in self.requests})
 
     def _mine(self, name: str) -> RequestView | None:
         """What a request shows while it is registered, else None."""
-        return request_of(self.solver.view(), name)
+        return request_of(self.look(), name)
 
     def _pc(self, name: str) -> str:
         position = self.stage.players[name].position
@@ -134,16 +138,16 @@ class Projection:
         return self._each(self._used)
 
     def _project_running(self) -> Value:
-        return frozenset(one.attempt_id for one in self.solver.view().requests)
+        return frozenset(one.attempt_id for one in self.look().requests)
 
     def _project_holder(self) -> Value:
-        return self.solver.view().holder or NOBODY
+        return self.look().holder or NOBODY
 
     def _project_active(self) -> Value:
-        return self.solver.view().active or NOBODY
+        return self.look().active or NOBODY
 
     def _project_generation(self) -> Value:
-        helper = self.solver.view().helper
+        helper = self.look().helper
         return 0 if helper is None else helper.generation
 
     def _project_life(self) -> Value:
@@ -171,7 +175,7 @@ class Projection:
         return self._closer()
 
     def _project_closed(self) -> Value:
-        return self.solver.view().closed
+        return self.look().closed
 
     def _project_over(self) -> Value:
         return self.over.reason is not None

@@ -120,7 +120,7 @@ class CancellationSystem(Projection):
 
     def _waits(self, player: Player) -> bool:
         """A thread waits for what has not come: a request as it says, the closer for the requests."""
-        solver = self.solver.view()
+        solver = self.look()
         if player.name == CLOSER:
             return solver.leaving and bool(solver.requests)
         mine = request_of(solver, player.name)

@@ -17,7 +17,7 @@ def _mutant(name: str, fault: str, *changes: tuple[str, str], module: str = _RAC
 
 _TELL_SOLVER = "                runner.solver.cancel(self.query.id, reason)\n"
 _AFTER = "        until = self.clock() + self.rules.report_s\n"
-_AWAIT = "        while self._running:\n            try:\n"
+_AWAIT = "        while self._running:\n            letter = self.inbox.get(until)\n"
 
 MUTANTS = (
     _mutant(
@@ -38,12 +38,12 @@ MUTANTS = (
         "loser-leaked",
         "a loser that has begun is neither told nor awaited: its helper works on",
         (_TELL_SOLVER, "                pass\n"),
-        (_AWAIT, "        while False:\n            try:\n"),
+        (_AWAIT, _AWAIT.replace("self._running", "False")),
     ),
     _mutant(
         "loser-not-awaited",
         "losers are told, and the race returns before it hears what became of them",
-        (_AWAIT, "        while False:\n            try:\n"),
+        (_AWAIT, _AWAIT.replace("self._running", "False")),
     ),
     _mutant(
         "attempt-id-reused",
@@ -95,17 +95,20 @@ MUTANTS = (
     _mutant(
         "budget-ignored",
         "all engines start at once, whatever the CPUs",
-        ("while waiting and len(self._running) < self.rules.cpus and", "while waiting and"),
+        ("bool(self._to_come) and len(self._running) < self.rules.cpus", "bool(self._to_come)"),
     ),
     _mutant(
         "delay-ignored",
         "the next engine does not wait for its turn",
-        ("self._start(waiting.popleft()) + self.plan.delay_s", "self._start(waiting.popleft())"),
+        ("self._start() + self.plan.delay_s", "self._start()"),
     ),
     _mutant(
         "stale-clock",
         "the race waits as if it had just begun",
-        ("timeout=max(0.0, until - now)", "timeout=max(0.0, until - min(r.started for r in self._runners))"),
+        (
+            "if self._can_start() else self.cutoff)\n",
+            "if self._can_start() else self.cutoff + self.clock() - self._runners[0].started)\n",
+        ),
     ),
     _mutant(
         "letter-lost",
@@ -129,7 +132,7 @@ MUTANTS = (
     _mutant(
         "close-lets-in",
         "a race may enter after close",
-        ("            if self._closed:\n", "            if False:\n"),
+        ("            if self._closing is not Closing.OPEN:\n", "            if False:\n"),
         module=_PORTFOLIO,
     ),
     _mutant(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance.cancellation.environment import Clock, Server
+from conformance.cancellation.environment import Clock, Server, looked
 from conformance.engine.gates import At, Idle
 from conformance.engine.module import variables
 from conformance.engine.replay import gate_of
@@ -84,7 +84,7 @@ class Projection:
     @property
     def lanes(self) -> list[SolverView]:
         """Every solver, in the order in which close closes them."""
-        portfolio = self._portfolio or self.portfolio.view()
+        portfolio = self._portfolio or looked(self.portfolio.view)
         return [*portfolio.solvers, *portfolio.checkers]
 
     # notes
@@ -189,7 +189,7 @@ class Projection:
     def project(self) -> dict[str, Value]:
         """The real state, with all variables of the module."""
         self._remember()
-        self._portfolio = self.portfolio.view()
+        self._portfolio = looked(self.portfolio.view)
         try:
             return {name: getattr(self, f"_project_{name}")() for name in VARIABLES}
         finally:
@@ -218,7 +218,7 @@ class Projection:
             return True
         if self.seen is None or self.over() or self.race_at() in ("call off", "leave", "done"):
             return True
-        race = self.seen.view()
+        race = looked(self.seen.view)
         return not race.to_come or self.clock() >= race.next_start
 
     def is_late(self) -> bool:
@@ -233,7 +233,7 @@ class Projection:
 
     def future_of(self, solver: str) -> str:
         """The state of a solver's part."""
-        parts = () if self.seen is None else self.seen.view().parts
+        parts = () if self.seen is None else looked(self.seen.view).parts
         return next((_PARTS[one.part] for one in parts if one.solver == solver), NONE)
 
     def stage_of(self, call: str) -> str:
@@ -288,7 +288,7 @@ class Projection:
         if isinstance(position, At):
             return "tell" if position.name == "Tell" else "lane"
         if isinstance(position, Moving):
-            return _CLOSER[self.portfolio.view().closing]
+            return _CLOSER[looked(self.portfolio.view).closing]
         return "open" if position.result is None else "done"
 
     def _project_race(self) -> Value:
@@ -320,11 +320,11 @@ class Projection:
         position = self.stage.players["race"].position
         if isinstance(position, At) and position.name == "Hear":
             yield self._sender(str(position.params["letter"]))
-        for letter in self.seen.view().letters:
+        for letter in looked(self.seen.view).letters:
             yield self._sender(letter)
 
     def _project_known(self) -> Value:
-        parts = () if self.seen is None else self.seen.view().parts
+        parts = () if self.seen is None else looked(self.seen.view).parts
         return frozenset(part.solver for part in parts if part.known)
 
     def _project_told(self) -> Value:
@@ -332,7 +332,7 @@ class Projection:
             return frozenset()
         position = self.stage.players["race"].position
         assert isinstance(position, At) and self.seen is not None
-        later = {one.solver for one in self.seen.view().parts if not one.known and one.told is None}
+        later = {one.solver for one in looked(self.seen.view).parts if not one.known and one.told is None}
         return frozenset({*later, str(position.params["solver"])})
 
     def _project_future(self) -> Value:

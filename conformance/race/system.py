@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any, cast
 
-from conformance.cancellation.environment import Clock, Helpers, Server, stands
+from conformance.cancellation.environment import Clock, Helpers, Server, looked, stands
 from conformance.cancellation.system import query_of
 from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.replay import Divergence, Refused, State
@@ -154,7 +154,7 @@ class RaceSystem(Projection):
         if player.name == CLOSER:
             return self._closer_waits()
         if player.name == ASKER and self.seen is not None:
-            race = self.seen.view()
+            race = looked(self.seen.view)
             if race.waits_until is not None:
                 return not race.letters and self.clock() < race.waits_until
         asked = self.call_of(player.name) if player.name in self.engines else None
@@ -163,7 +163,7 @@ class RaceSystem(Projection):
 
     def _closer_waits(self) -> bool:
         """For the race, for the requests of a solver, or for threads of the pool."""
-        portfolio = self.portfolio.view()
+        portfolio = looked(self.portfolio.view)
         if portfolio.closing is Closing.THREADS:
             guests = (self.stage.players[name] for name in self.engines)
             return bool(self.jobs) or any(isinstance(guest.position, At) for guest in guests)

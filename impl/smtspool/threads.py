@@ -13,12 +13,13 @@ from typing import TypeVar
 
 from smtspool.errors import InfrastructureError
 
-__all__ = ["Wait", "submit", "wait_until", "wanted"]
+__all__ = ["Wait", "looking_at", "submit", "wait_until", "wanted"]
 
 _T = TypeVar("_T")
 # Waits for a condition, for so many seconds at most. ``Condition.wait`` is one.
 Wait = Callable[[threading.Condition, float], object]
 _REFUSED = "can't start new thread"
+_LOOK_S = 1.0  # locks are held for microseconds
 
 
 @contextmanager
@@ -32,6 +33,18 @@ def wanted() -> Iterator[None]:
         raise InfrastructureError(
             "the machine refuses one more thread: it is out of memory or of processes (ulimit -u, pids.max)"
         ) from error
+
+
+@contextmanager
+def looking_at(lock: threading.Lock | threading.Condition, what: str) -> Iterator[None]:
+    """Hold ``lock`` to copy what it protects. Raises :class:`InfrastructureError` if it is not free within a
+    second: whoever looks because something is stuck must not be stuck too."""
+    if not lock.acquire(timeout=_LOOK_S):
+        raise InfrastructureError(f"{what} cannot be looked at: it has been locked for {_LOOK_S:g} s")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def submit(pool: Executor, work: Callable[[], _T]) -> Future[_T]:

@@ -44,5 +44,5 @@ class Mailbox(Generic[_L]):
 
     def view(self) -> tuple[tuple[_L, ...], float | None]:
         """The letters in the box, and until when somebody waits for one."""
-        with self._changed:
+        with threads.looking_at(self._changed, "a mailbox"):
             return tuple(self._letters), self._waits_until

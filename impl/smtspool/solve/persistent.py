@@ -320,8 +320,8 @@ class PersistentSolver:
     # -- parts ------------------------------------------------------------------------------------------
 
     def view(self) -> SolverView:
-        """What it is doing; from any thread."""
-        with self._state:
+        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
+        with threads.looking_at(self._state, f"the solver {self.name}"):
             return SolverView(
                 self.name,
                 self.engine,

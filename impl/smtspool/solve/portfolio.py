@@ -114,11 +114,11 @@ class Portfolio:
     @property
     def races(self) -> tuple[Race, ...]:
         """Those that run now, in the order in which they began."""
-        with self._changed:
+        with threads.looking_at(self._changed, "a portfolio"):
             return tuple(self._races)
 
     def view(self) -> PortfolioView:
-        """What it is doing; from any thread."""
+        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
         return PortfolioView(
             self._closing,
             tuple(race.view() for race in self.races),
@@ -271,7 +271,8 @@ class Portfolio:
             return True
         with action("Shut", portfolio=self._name), self._changed:
             self._closing = Closing.TOLD
-        for race in self.races:
+            races = tuple(self._races)
+        for race in races:
             race.tell(CancelReason.CLOSED)
         until = self._clock() + grace_s
         with self._changed:

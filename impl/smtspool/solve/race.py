@@ -145,9 +145,9 @@ class Race:
         return tuple(runner.attempt for runner in self._runners)
 
     def view(self) -> RaceView:
-        """What it is doing; from any thread."""
+        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
         letters, waits_until = self.inbox.view()
-        with self._guard:
+        with threads.looking_at(self._guard, self.name):
             attempts = {runner.future: runner.attempt_id for runner in self._runners}
             return RaceView(
                 self.name,
