@@ -1,6 +1,7 @@
-"""Every error that smtspool raises itself, in three kinds.
+"""Every error that smtspool raises itself, in four kinds.
 
 * :class:`AdmissionError` - the input is bad; the file is quarantined and nothing else happens (F365).
+* :class:`ModelError` - a model is none; whoever gave it has not answered.
 * :class:`InfrastructureError` - the machine failed; nothing is lost, and the work is tried again (F365).
 * :class:`MisuseError` - the caller broke a rule of the interface.
 
@@ -20,6 +21,7 @@ __all__ = [
     "LastingError",
     "LockRefused",
     "MisuseError",
+    "ModelError",
     "Place",
     "Reason",
     "SmtspoolError",
@@ -110,6 +112,10 @@ class AdmissionError(SmtspoolError):
         member = f" in {place.member}" if place.member else ""
         near = f" near {place.near!r}" if place.near else ""
         return f"{self.message},{member}{near}" if member or near else self.message
+
+
+class ModelError(SmtspoolError):
+    """A model is none: a value is missing, or is no value of its symbol's sort, or no byte of an input."""
 
 
 class InfrastructureError(SmtspoolError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import ModelError
 from smtspool.query import Query, complete, definitions, parse_smt2, refutable, rename_model, script
 from tests.query.engines import ENGINES
 
@@ -136,7 +136,7 @@ def test_a_model_moves_to_a_query_with_other_names() -> None:
     ids=str,
 )
 def test_what_is_no_value_is_refused(values: dict[str, str]) -> None:
-    with pytest.raises(AdmissionError):
+    with pytest.raises(ModelError):
         complete(one(TEXT), {**NUMBERED, **values})
 
 
@@ -144,7 +144,7 @@ def test_what_is_no_value_is_refused(values: dict[str, str]) -> None:
     "value", ["#x00", "true", "(bvnot #b0)", "a", "S", "(f @0)", "@x", "(_ bv1 1) (exit)", "(not true)"]
 )
 def test_a_value_of_another_sort_is_no_model(value: str) -> None:
-    with pytest.raises(AdmissionError):
+    with pytest.raises(ModelError):
         script(one(TEXT), model={**NUMBERED, "a": value})
 
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import AdmissionError, ModelError
 from smtspool.query import Query, Status, complete, evaluate, parse_file, parse_smt2, script
 from smtspool.query.arrays import Bits, Value
 from smtspool.query.operators import ARRAYS, BIT_VECTORS, CORE
@@ -289,7 +289,7 @@ def test_keys_and_elements_of_a_declared_sort(key: str) -> None:
 def test_what_is_no_model_is_refused() -> None:
     (query,) = parse_smt2("(declare-const x (_ BitVec 8))(assert (= x #x01))(check-sat)")
     for model in ({}, {"x": "#x1"}, {"x": "(bvadd #x00 #x01)"}, {"x": "true"}):
-        with pytest.raises(AdmissionError):
+        with pytest.raises(ModelError):
             evaluate(query, model)
 
 

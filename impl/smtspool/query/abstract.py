@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from smtspool.errors import AdmissionError, Reason
+from smtspool.errors import ModelError
 from smtspool.query.lexer import depths, items, one_term, spell, tokenize
 from smtspool.query.limits import DEFAULT
 from smtspool.query.operators import bit_vector
@@ -45,7 +45,8 @@ def numbered(query: Query, model: Mapping[str, str]) -> dict[str, str]:
     """The values of ``query``'s symbols, with an engine's names for elements of declared sorts numbered.
 
     Functions get the sorts of the symbol, since the model may come from a query that differs in names.
-    Raises ``AdmissionError`` for a text that is not one value, or has a sort that the query has not.
+    Raises ``ModelError`` for a text that is not one value, or has a sort that the query has not, and
+    ``AdmissionError`` for what the reader refuses.
     """
     sorts = _BUILT_IN.union(_arities(query))
     numbers: dict[tuple[str, ...], str] = {}
@@ -73,9 +74,7 @@ def _numbered(symbol: Symbol, value: str, sorts: Set[str], numbers: dict[tuple[s
                 end = close + 1
                 name = tuple(body[at + 2 : close])
             elif not sorts >= {t for t in body[at + 3 : close] if not t.startswith("(_ BitVec ")}:
-                raise AdmissionError(
-                    Reason.SORT, f"the value of {symbol.name[:64]} has a sort that the query has not"
-                )
+                raise ModelError(f"the value of {symbol.name[:64]} has a sort that the query has not")
         elif _NAME.fullmatch(body[at]):
             name = (body[at],)
         written.append(numbers.setdefault(name, f"@{len(numbers)}") if name else body[at])
@@ -103,8 +102,8 @@ def _parts(symbol: Symbol, value: str) -> tuple[list[str], list[str]]:
     return names, tokens[slice(*body)]
 
 
-def _no_value(symbol: Symbol) -> AdmissionError:
-    return AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is not one value")
+def _no_value(symbol: Symbol) -> ModelError:
+    return ModelError(f"the value of {symbol.name[:64]} is not one value")
 
 
 def _value(

@@ -42,7 +42,7 @@ def evaluate(query: Query, model: Mapping[str, str], *, steps: int = STEPS) -> b
     """Whether ``model`` satisfies every assertion of ``query``; None: it cannot be told.
 
     Elements of declared sorts are taken as bit-vectors, as :func:`~smtspool.query.model.defined` says, and
-    see :func:`~smtspool.query.abstract.refutable` for what False says then. Raises ``AdmissionError`` for
+    see :func:`~smtspool.query.abstract.refutable` for what False says then. Raises ``ModelError`` for
     what is no model of ``query``.
     """
     values = dict(zip(query.declarations, defined(query, model), strict=True))

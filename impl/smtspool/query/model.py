@@ -7,9 +7,10 @@ A model maps the name of every declared constant to a value, and that of every d
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from smtspool.errors import AdmissionError, MisuseError, Reason
+from smtspool.errors import AdmissionError, MisuseError, ModelError
 from smtspool.query.abstract import Interpretation, declares_sorts, numbered
 from smtspool.query.assembler import Assembler
 from smtspool.query.lexer import depths, items, one_term, spell, tokenize
@@ -29,7 +30,7 @@ def script(query: Query, *, model: Mapping[str, str] | None = None) -> str:
 
     With ``model`` every declared symbol is defined as its value there, so ``sat`` means that the model
     satisfies the query. All assertions are then one, which takes z3 two thirds of the time.
-    Raises ``AdmissionError`` as :func:`defined` does.
+    Raises ``ModelError`` as :func:`defined` does.
     """
     declarations = query.declarations
     assertions = (*query.prefix, query.target)
@@ -45,8 +46,13 @@ def defined(query: Query, model: Mapping[str, str]) -> tuple[str, ...]:
     """The declarations of ``query``, every symbol defined as its value and every sort as bit-vectors.
 
     The engine that gave the model is not trusted. Each value must be exactly one closed term, that of a
-    bit-vector or Bool one literal; otherwise, or if a value is missing, ``AdmissionError`` is raised.
+    bit-vector or Bool one literal; otherwise, or if a value is missing, ``ModelError`` is raised.
     """
+    with _reading_values():
+        return _defined(query, model)
+
+
+def _defined(query: Query, model: Mapping[str, str]) -> tuple[str, ...]:
     sorts = Interpretation.of(query, model) if declares_sorts(query) else None
     values = {symbol.declaration: _definition(query, symbol, model, sorts) for symbol in query.symbols}
     declarations = [values.get(text, text) for text in query.declarations]
@@ -56,7 +62,8 @@ def defined(query: Query, model: Mapping[str, str]) -> tuple[str, ...]:
 def definitions(query: Query, model: Mapping[str, str]) -> list[str]:
     """The model as one ``define-fun`` command per declared symbol; raises as :func:`defined` does."""
     if not declares_sorts(query):
-        return [_definition(query, symbol, model) for symbol in query.symbols]
+        with _reading_values():
+            return [_definition(query, symbol, model) for symbol in query.symbols]
     defined(query, model)
     return [
         model[symbol.name]
@@ -91,10 +98,11 @@ def complete(query: Query, partial: Mapping[str, str]) -> dict[str, str]:
     """A value for every declared symbol of ``query``: that of ``partial``, else the default.
 
     An engine's names for elements of declared sorts become numbers. If ``query`` declares sorts, a text that
-    is no value raises ``AdmissionError``.
+    is no value raises ``ModelError``.
     """
     if declares_sorts(query):
-        partial = numbered(query, partial)
+        with _reading_values():
+            partial = numbered(query, partial)
     return {
         symbol.name: partial[symbol.name] if symbol.name in partial else _default(symbol)
         for symbol in query.symbols
@@ -120,7 +128,7 @@ def candidate(witness: Witness, model: Mapping[str, str]) -> bytes:
     """The witness's input with every byte that has a symbol set to its value.
 
     A symbol past the end extends the input with zero bytes up to it. A symbol without value keeps its byte.
-    Raises ``AdmissionError`` (syntax) for a value that is not an 8-bit literal.
+    Raises ``ModelError`` for a value that is not an 8-bit literal.
     """
     data = bytearray(witness.input)
     for name, offset in witness.symbols:
@@ -139,7 +147,16 @@ def _byte(name: str, text: str) -> int:
         number = int(hexadecimal, 16) if hexadecimal else int(binary, 2) if binary else int(decimal)
         if number < 256:
             return number
-    raise AdmissionError(Reason.SYNTAX, f"the value of {name[:64]} is not an 8-bit literal: {text[:64]!r}")
+    raise ModelError(f"the value of {name[:64]} is not an 8-bit literal: {text[:64]!r}")
+
+
+@contextmanager
+def _reading_values() -> Iterator[None]:
+    """The reader of queries reads values too. What it refuses here is no bad input of a producer."""
+    try:
+        yield
+    except AdmissionError as refusal:
+        raise ModelError(refusal.message) from refusal
 
 
 def _default(symbol: Symbol) -> str:
@@ -161,7 +178,7 @@ def _definition(
     """The define-fun of ``symbol``, with its name and sorts; its body is checked to be one closed term."""
     value = model.get(symbol.name)
     if value is None:
-        raise AdmissionError(Reason.SYMBOL, f"the model has no value for {symbol.name[:64]}")
+        raise ModelError(f"the model has no value for {symbol.name[:64]}")
     if declared is not None:
         value, symbol = declared.value(symbol, value), declared.symbol(symbol)
     head = f"(define-fun {symbol.name} () {symbol.sort}"
@@ -169,16 +186,16 @@ def _definition(
         return f"{head} {value})"
     limits = Limits()
     if not symbol.params and not symbol.sort.startswith("(Array ") and len(tokenize(value, limits)) != 1:
-        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is not a literal")
+        raise ModelError(f"the value of {symbol.name[:64]} is not a literal")
     tokens = tokenize(value if symbol.params else f"{head} {value})", limits)
     levels = depths(tokens, limits)
     if tokens[:2] != ["(", "define-fun"] or not one_term(tokens, levels, 0, len(tokens)):
-        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is not one value")
+        raise ModelError(f"the value of {symbol.name[:64]} is not one value")
     assembler = Assembler(query.logic, limits)
     assembler.declare(tokens, levels)
     definition = assembler.find(symbol.name)
     if definition is None or definition.symbol != symbol:
-        raise AdmissionError(Reason.SYNTAX, f"the value of {symbol.name[:64]} is for another signature")
+        raise ModelError(f"the value of {symbol.name[:64]} is for another signature")
     return definition.text
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import ModelError
 from smtspool.files import Directory, write_durable
 from smtspool.store import Store
 
@@ -66,8 +66,8 @@ def export_inputs(campaign: Campaign, folder: Path) -> Export:
         for publication in store.sat_publications():
             try:
                 found = new_inputs(publication)
-            except AdmissionError as error:
-                found = NewInputs(why=error.message)
+            except ModelError as error:
+                found = NewInputs(why=str(error))
             export.sat += 1
             if found.why is not None:
                 export.without[found.why] += 1

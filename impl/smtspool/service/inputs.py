@@ -41,7 +41,7 @@ def new_inputs(publication: Publication) -> NewInputs:
 
     If no witness says which symbol is which byte, the names of the symbols are used.
 
-    Raises AdmissionError when a value of the model is no byte.
+    Raises ModelError when a value of the model is no byte.
     """
     model = publication.result.answer.model
     if model is None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import ModelError
 from smtspool.files import (
     Directory,
     Draft,
@@ -71,11 +71,11 @@ class _Writing:
 
     publication: Publication
     drafts: list[tuple[Draft, str]] = field(default_factory=list)
-    failure: OSError | AdmissionError | None = None
+    failure: OSError | ModelError | None = None
     inputs: int = 0  # new ones
 
     def draft(self, results: Directory, inputs: Directory) -> None:
-        """Raises AdmissionError when a value of the model is no byte."""
+        """Raises ModelError when a value of the model is no byte."""
         identity = self.publication.result.query_id
         found = new_inputs(self.publication)
         self.inputs = len(found.data)
@@ -151,7 +151,7 @@ class Publisher:
             for one in writings:
                 try:
                     one.draft(results, inputs)
-                except (OSError, AdmissionError) as error:
+                except (OSError, ModelError) as error:
                     one.failure = error
             sound = [one for one in writings if one.failure is None]
             sync_drafts([draft for one in sound for draft, _ in one.drafts])

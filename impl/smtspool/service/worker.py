@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smtspool.errors import AdmissionError
+from smtspool.errors import AdmissionError, ModelError
 from smtspool.query import Answer, Failure, Query, Status, value_query
 from smtspool.solve import Cancellation, CancelReason, Portfolio
 from smtspool.store import Lease, Order, Store
@@ -215,7 +215,7 @@ class Worker:
             return answer if answer.values is None else replace(answer, values=None)
         values = {term: model[term] for term in query.values if term in model}
         if len(values) < len(set(query.values)):
-            with suppress(AdmissionError):  # of declared sorts with parameters
+            with suppress(AdmissionError, ModelError):  # of declared sorts with parameters
                 asked, names = value_query(query, model)
                 found = portfolio.solve(asked, timeout_s=limit_s, cancel=cancel).model or {}
                 values.update((term, found[name]) for term, name in names.items() if name in found)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from smtspool.errors import AdmissionError, InfrastructureError
+from smtspool.errors import InfrastructureError, ModelError
 from smtspool.query import Answer, Attempt, Query, Status, canonical_term, complete, extended
 
 from .cancellation import Cancellation
@@ -97,7 +97,7 @@ def probe_domain(
         return Probe(end, _undecided(attempt, end), solver_us=solver_us)
     try:
         model = complete(query, said.model or {})
-    except AdmissionError as error:  # what the engine says of declared sorts is no model
+    except ModelError as error:  # what the engine says of declared sorts is no model
         attempt = replace(attempt, status=Status.UNKNOWN, reason=f"probe: {error}")
         return Probe(ProbeEnd.UNKNOWN, attempt, solver_us=solver_us)
     try:

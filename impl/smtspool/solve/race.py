@@ -29,7 +29,7 @@ from functools import partial
 
 from smtspool import threads
 from smtspool.actions import action
-from smtspool.errors import AdmissionError, ClosedError, InfrastructureError, MisuseError
+from smtspool.errors import ClosedError, InfrastructureError, MisuseError, ModelError
 from smtspool.query import Answer, Attempt, Query, Status, complete
 
 from .cancellation import Cancellation, CancelReason
@@ -242,7 +242,7 @@ class Race:
             return Finding(said)
         try:
             model = complete(self.query, said.model or {})
-        except AdmissionError:  # what it says is no model
+        except ModelError:
             return Finding(said, verdict=Verdict(False, None))
         return Finding(said, model, self._verify(said.attempt, model, self.over))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from smtspool.errors import AdmissionError, InfrastructureError
+from smtspool.errors import InfrastructureError, ModelError
 from smtspool.query import Attempt, Query, Status, refutable
 
 from .bundled import usual
@@ -103,7 +103,7 @@ class Verifier:
                     model=model,
                     cancellation=cancellation,
                 )
-            except AdmissionError:
+            except ModelError:
                 return Verdict(False, None)
             except InfrastructureError as error:
                 if self._takes(engine, query.logic):  # it has not turned out just now that it cannot tell

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from smtspool.errors import AdmissionError, MisuseError
+from smtspool.errors import MisuseError, ModelError
 from smtspool.query import Answer, Form, Query, rename_model
 from smtspool.query import complete as complete_model
 
@@ -72,6 +72,6 @@ def _offer(query: Query, source: tuple[Form, Answer] | None) -> Answer | None:
     form, answer = source
     try:
         model = complete_model(query, rename_model(answer.model or {}, form, query.form))
-    except (AdmissionError, MisuseError):
+    except (MisuseError, ModelError):
         return None  # the model has sorts that are named differently here
     return replace(answer, model=model, verified_by=None)
