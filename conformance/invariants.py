@@ -127,7 +127,8 @@ def page() -> str:
     head = [
         "# Invariants",
         "",
-        "Written by `python -m conformance.invariants` from the models and the code.",
+        "Written by `python -m conformance.invariants` from the models and the code. Words: the",
+        "[glossary](../CONTRIBUTING.md#glossary).",
         "",
     ]
     return "\n".join([*head, *(line for model in MODELS for line in _chapter(model))])
