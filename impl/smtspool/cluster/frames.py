@@ -10,6 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from smtspool.jsonvalue import value_of
+
 from .proof import exact_generation, is_token
 
 __all__ = ["FRAME_LIMIT", "MAX_MASTERS", "Malformed", "Place", "decode", "encode"]
@@ -45,7 +47,7 @@ def encode(schema: str, epoch: str, place: Place, members: Mapping[str, object])
 def decode(frame: bytes, schema: str, keys: frozenset[str]) -> tuple[str, Place, dict[str, Any]]:
     """Epoch, place, and exactly the members ``keys`` of a message; Malformed if it has any other form."""
     try:
-        document = _STRICT.decode(frame.decode())
+        document = value_of(frame.decode())
     except (ValueError, RecursionError) as error:
         raise Malformed(f"not a JSON message: {error}") from None
     if type(document) is not dict or document.pop("schema", None) != schema:
@@ -58,17 +60,3 @@ def decode(frame: bytes, schema: str, keys: frozenset[str]) -> tuple[str, Place,
     if document.keys() != keys:
         raise Malformed(f"a message with the members {', '.join(sorted(document))}")
     return epoch, Place(*numbers), document
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise Malformed("a message that names a member twice")
-    return members
-
-
-def _refuse(constant: str) -> None:
-    raise Malformed(f"a message with {constant}")
-
-
-_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse)

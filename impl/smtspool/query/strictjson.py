@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
-from functools import partial
 from typing import Any
 
 from smtspool.errors import AdmissionError, Reason
+from smtspool.jsonvalue import BadNumber, RepeatedMember, value_of
 from smtspool.query.jsonplaces import literal_at, repeated_at
 from smtspool.query.limits import Limits
 from smtspool.query.places import place_at
@@ -32,13 +30,13 @@ def load_object(text: str, limits: Limits) -> dict[str, Any]:
     """
     _check_structure(text, limits)
     try:
-        document = json.loads(
-            text,
-            object_pairs_hook=partial(_unique, text),
-            parse_constant=partial(_refuse_constant, text),
-            parse_float=partial(_finite, text),
-            parse_int=partial(_bounded, text),
-        )
+        document = value_of(text, whole=_whole)
+    except RepeatedMember as error:
+        place = repeated_at(text, error.member)
+        raise AdmissionError(Reason.JSON, str(error), place=place) from None
+    except BadNumber as error:
+        place = literal_at(text, error.literal)
+        raise AdmissionError(Reason.JSON, str(error), place=place) from None
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg}"
         raise AdmissionError(Reason.JSON, message, place=place_at(text, error.pos)) from None
@@ -65,29 +63,7 @@ def _check_structure(text: str, limits: Limits) -> None:
             limits.hold("json_values", values)
 
 
-def _unique(text: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        message = f"the member {twice[:64]!r} stands twice in one object"
-        raise AdmissionError(Reason.JSON, message, place=repeated_at(text, twice))
-    return members
-
-
-def _refuse_constant(text: str, literal: str) -> Any:
-    raise AdmissionError(Reason.JSON, f"{literal} is not a JSON number", place=literal_at(text, literal))
-
-
-def _finite(text: str, literal: str) -> float:
-    number = float(literal)
-    if not math.isfinite(number):
-        message = f"the number {literal[:32]} is out of range"
-        raise AdmissionError(Reason.JSON, message, place=literal_at(text, literal))
-    return number
-
-
-def _bounded(text: str, literal: str) -> int:
+def _whole(literal: str) -> int:
     if len(literal) <= _INT_CHARACTERS and -(1 << 63) <= (number := int(literal)) < 1 << 64:
         return number
-    message = f"the integer {literal[:32]} does not fit 64 bits"
-    raise AdmissionError(Reason.JSON, message, place=literal_at(text, literal))
+    raise BadNumber(literal, f"the integer {literal[:32]} does not fit 64 bits")
