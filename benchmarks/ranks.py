@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from smtspool.cluster import Attempt, MpiCommunicator, Observation, probe, qualify, world
+from smtspool.cluster import MpiCommunicator, Observation, QualificationAttempt, probe, qualify, world
 
 TAG = 40
 RECORD = b"r" * 250
@@ -74,7 +74,7 @@ def main(comm: MpiCommunicator, directory: Path, rounds: int) -> None:
 
     def qualified(generation: int) -> None:
         name = f"host{rank}"
-        attempt = Attempt(epoch="e" * 64, generation=generation)
+        attempt = QualificationAttempt(epoch="e" * 64, generation=generation)
         result = qualify(comm, directory, Observation(capability, name), attempt)
         if not result.verified:
             comm.Abort(1)

@@ -197,6 +197,16 @@ def test_what_a_package_imports_on_demand_is_what_it_shows_to_readers() -> None:
                 assert sorted(shown) == dir(module) == sorted(set(module.__all__) - {"__version__"}), path
 
 
+def test_one_exported_name_is_one_thing() -> None:
+    """A folder may hand on what another exports, and no two folders have a name for different things."""
+    things: dict[str, set[int]] = {}
+    for path in (path for path in FILES if path.name == "__init__.py" and path.parent != CODE):
+        module = import_module(".".join(path.parent.relative_to(CODE.parent).parts))
+        for name in getattr(module, "__all__", ()):
+            things.setdefault(name, set()).add(id(getattr(module, name)))
+    assert not [name for name, different in things.items() if len(different) > 1]
+
+
 def test_no_name_that_a_package_imports_on_demand_is_the_name_of_a_module() -> None:
     for path in (path for path in FILES if path.name == "__init__.py"):
         module = import_module(".".join(path.parent.relative_to(CODE.parent).parts))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from conformance.qualification.environment import Calls, Clock, Files, Network, Places, RankEnd
-from smtspool.cluster import Attempt, Capability, Host, Master, RenewalPlan, Time
+from smtspool.cluster import Capability, Host, Master, QualificationAttempt, RenewalPlan, Time
 
 __all__ = ["PLAN", "Fleet"]
 
@@ -68,7 +68,7 @@ class Fleet:
         return Master(
             RankEnd(self.network, rank),
             Host(root, probe, processor_name, files=self.files[rank]),
-            startup=Attempt(generation=generation),
+            startup=QualificationAttempt(generation=generation),
             plan=PLAN,
             heartbeat=heartbeat,
             time=Time(clock, lambda seconds: self._pause(rank)),

@@ -110,7 +110,7 @@ def _rank(folder: Path, plan: Mapping[str, Any]) -> None:
             cluster.Host(
                 shared, lambda: cluster.probe(shared), lambda: str(plan["hosts"][rank]), files=files
             ),
-            startup=cluster.Attempt(timeout=plan["timeout"]),
+            startup=cluster.QualificationAttempt(timeout=plan["timeout"]),
             plan=cluster.RenewalPlan(interval=0.05, timeout=plan["timeout"], jitter=0.0),
             grace=plan["timeout"],
             time=cluster.Time(pause=pause),

@@ -39,7 +39,9 @@ def descriptors(directory: Path) -> None:
     qualified = []
     before = len(os.listdir("/proc/self/fd"))
     for number, files in enumerate([cluster.LockFiles(), GivesToAll(), cluster.LockFiles()], 1):
-        result = cluster.qualify(comm, directory, seen, cluster.Attempt(number=number), files=files)
+        result = cluster.qualify(
+            comm, directory, seen, cluster.QualificationAttempt(number=number), files=files
+        )
         qualified.append([result.verified, len(os.listdir("/proc/self/fd")) - before])
     told = directory.with_name(f"{directory.name}.{comm.Get_rank()}")
     told.write_text(json.dumps(qualified))

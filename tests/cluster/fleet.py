@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from smtspool.cluster import (
-    Attempt,
     Capability,
     Communicator,
     LockFiles,
     Observation,
+    QualificationAttempt,
     QualificationResult,
     Time,
     qualify,
@@ -35,7 +35,7 @@ def qualify_one(
     **attempt: Any,
 ) -> QualificationResult:
     """The result of one rank; ``attempt`` has the fields of its attempt."""
-    return qualify(comm, root, seen, Attempt(**attempt), time=Time(clock, pause), files=files)
+    return qualify(comm, root, seen, QualificationAttempt(**attempt), time=Time(clock, pause), files=files)
 
 
 def qualify_all(

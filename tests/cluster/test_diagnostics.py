@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smtspool.cluster import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, plain
+from smtspool.cluster import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, one_line
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from smtspool.cluster import TEXT_LIMIT, Code, Diagnostic, Position, Stage, cont
     ],
 )
 def test_a_text_becomes_printable_and_then_short(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert one_line(text) == expected
 
 
 def test_a_huge_text_is_read_no_further_than_needed() -> None:
@@ -31,7 +31,7 @@ def test_a_huge_text_is_read_no_further_than_needed() -> None:
             while True:
                 yield "x"
 
-    assert plain(Endless()) == "x" * TEXT_LIMIT
+    assert one_line(Endless()) == "x" * TEXT_LIMIT
 
 
 class Speechless(Exception):

@@ -13,7 +13,6 @@ import pytest
 from smtspool.actions import Step, observed_by
 from smtspool.cluster import (
     FLEET,
-    Attempt,
     Capability,
     Code,
     Diagnostic,
@@ -21,6 +20,7 @@ from smtspool.cluster import (
     LockFiles,
     Master,
     Notice,
+    QualificationAttempt,
     QualificationResult,
     RenewalPlan,
     Rights,
@@ -64,7 +64,7 @@ class Fleet:
             "processor_name": lambda: name,
         }
         defaults: dict[str, Any] = {
-            "startup": Attempt(timeout=10.0),
+            "startup": QualificationAttempt(timeout=10.0),
             "plan": PLAN,
             "grace": 0.2,
             "say": lambda text: self.said.append((comm.rank, text)),
@@ -172,7 +172,10 @@ def test_a_rank_without_a_rank_aborts_with_65_and_says_why_itself(probed: Capabi
 
     bus = Bus(2)
     fleet = Fleet(
-        probed, "ab", comms=[BusCommunicator(bus, 0), Unforeseen(bus, 1)], startup=Attempt(timeout=0.2)
+        probed,
+        "ab",
+        comms=[BusCommunicator(bus, 0), Unforeseen(bus, 1)],
+        startup=QualificationAttempt(timeout=0.2),
     )
     fleet.start()
     assert (1, 65) in bus.aborted

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from smtspool import cluster, printing
-from smtspool.cluster import Attempt, Capability, Host, Master, Rights
+from smtspool.cluster import Capability, Host, Master, QualificationAttempt, Rights
 
 from .app import Exit, Json, app
 
@@ -61,7 +61,7 @@ def qualify(
         master = Master(
             comm,
             Host(directory, lambda: cluster.probe(directory), cluster.processor_name),
-            startup=Attempt(timeout=timeout),
+            startup=QualificationAttempt(timeout=timeout),
             say=lambda text: _report(master, as_json),
         )
         rights = master.qualify()
@@ -87,7 +87,7 @@ def _report(master: Master, as_json: bool) -> None:
         print(_described(result.capability))
     for member in proof.members:
         role = "representative" if member.rank in proof.representatives else "member"
-        print(f"rank {member.rank} on {cluster.plain(member.processor)}: {role}")
+        print(f"rank {member.rank} on {cluster.one_line(member.processor)}: {role}")
     print(
         f"{proof.rounds} rounds, {proof.contention_checks} refusals, {proof.release_checks} releases, "
         f"{proof.identity_checks} identities",
@@ -98,4 +98,4 @@ def _report(master: Master, as_json: bool) -> None:
 def _described(capability: Capability) -> str:
     kind = "usually shared between hosts" if capability.distributed else "usually of one host"
     mount = f"{capability.filesystem_type} ({kind}), {capability.mount_source} on {capability.mount_point}"
-    return cluster.plain(f"{capability.root}: {mount}")
+    return cluster.one_line(f"{capability.root}: {mount}")

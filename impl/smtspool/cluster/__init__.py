@@ -2,8 +2,8 @@
 
 from .capability import FULL, Capability, Operation, Requirements, merged
 from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
-from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, plain
-from .inputs import Attempt, Host, Time
+from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, one_line
+from .inputs import Host, QualificationAttempt, Time
 from .lockfiles import LockFiles
 from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
@@ -24,7 +24,6 @@ __all__ = [
     "TEXT_LIMIT",
     "TO_ROOT",
     "AgreedPlan",
-    "Attempt",
     "Capability",
     "Code",
     "Communicator",
@@ -43,6 +42,7 @@ __all__ = [
     "Position",
     "ProbeFailed",
     "Proof",
+    "QualificationAttempt",
     "QualificationResult",
     "RenewalController",
     "RenewalPlan",
@@ -58,7 +58,7 @@ __all__ = [
     "heartbeat_error",
     "merged",
     "observe_inputs",
-    "plain",
+    "one_line",
     "probe",
     "processor_name",
     "qualify",

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from smtspool.actions import action
 
-__all__ = ["TEXT_LIMIT", "Code", "Diagnostic", "Position", "Stage", "contained", "describe", "plain"]
+__all__ = ["TEXT_LIMIT", "Code", "Diagnostic", "Position", "Stage", "contained", "describe", "one_line"]
 
 log = logging.getLogger("smtspool")
 
@@ -90,7 +90,7 @@ class Position:
     rank: int | None = None
 
     def diagnose(self, code: Code, text: str) -> Diagnostic:
-        return Diagnostic(self.stage, code, self.rank, self.generation, plain(text))
+        return Diagnostic(self.stage, code, self.rank, self.generation, one_line(text))
 
 
 def contained(what: str, at: Position, body: Callable[[], T], failed: Callable[[Diagnostic], T]) -> T:
@@ -113,15 +113,15 @@ def describe(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - an exception that cannot be rendered is still one (F355 §4.4)
         text = ""
-    said = plain(text) if type(text) is str else ""  # methods of a subclass might raise
-    return said or plain(_name_of(type(error))) or "Exception"
+    said = one_line(text) if type(text) is str else ""  # methods of a subclass might raise
+    return said or one_line(_name_of(type(error))) or "Exception"
 
 
 # The name itself: a metaclass may have put a property in its place.
 _name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
 
 
-def plain(text: str) -> str:
+def one_line(text: str) -> str:
     """``text`` on one line: runs of unprintable characters become one space, then it is cut to 512."""
     kept: list[str] = []
     for character in text:

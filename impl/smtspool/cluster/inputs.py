@@ -10,7 +10,7 @@ from pathlib import Path
 from .capability import Capability
 from .lockfiles import LockFiles
 
-__all__ = ["REAL_TIME", "STARTUP", "Attempt", "Host", "Time"]
+__all__ = ["REAL_TIME", "STARTUP", "Host", "QualificationAttempt", "Time"]
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -45,7 +45,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class QualificationAttempt:
     """The identity of an attempt, the same on all ranks, and how long it may take on this one.
 
     :param epoch: that of this fleet, from an earlier result; None agrees on a fresh one
@@ -61,4 +61,4 @@ class Attempt:
     timeout: float = DEFAULT_TIMEOUT
 
 
-STARTUP = Attempt()
+STARTUP = QualificationAttempt()

@@ -23,7 +23,7 @@ from .communicator import Communicator
 from .comparison import compare_plans
 from .diagnostics import Code, Diagnostic, Position, Stage, contained
 from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed
-from .inputs import REAL_TIME, STARTUP, Attempt, Host, Time
+from .inputs import REAL_TIME, STARTUP, Host, QualificationAttempt, Time
 from .notices import Note, Notice, Notices
 from .observation import Observation, heartbeat_error, observe_inputs
 from .proof import exact_generation
@@ -62,7 +62,7 @@ class Master:
         comm: Communicator,
         host: Host,
         *,
-        startup: Attempt = STARTUP,
+        startup: QualificationAttempt = STARTUP,
         plan: RenewalPlan | None = None,
         heartbeat: Callable[[], int] = lambda: 0,
         say: Callable[[str], None] = lambda text: None,
@@ -130,7 +130,7 @@ class Master:
             step.outcome = "Failed" if seen.error else "Observed"
         return self._attempted(seen, self._startup)
 
-    def _attempted(self, seen: Observation, attempt: Attempt) -> QualificationResult:
+    def _attempted(self, seen: Observation, attempt: QualificationAttempt) -> QualificationResult:
         host = self._host
         return qualify(self._comm, host.root, seen, attempt, time=self._time, files=host.files)
 

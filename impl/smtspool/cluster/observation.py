@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .capability import Capability
-from .diagnostics import Position, Stage, contained, plain
+from .diagnostics import Position, Stage, contained, one_line
 from .proof import is_processor
 
 __all__ = ["Observation", "boot_id", "heartbeat_error", "is_boot_id", "observe_inputs"]
@@ -80,7 +80,7 @@ def observe_inputs(
     assert isinstance(processor, str)
     boot = asked("the boot id of this machine cannot be read", boot_id) or ""
     assert isinstance(boot, str)
-    return Observation(capability, processor, boot, plain("; ".join(filter(None, errors))))
+    return Observation(capability, processor, boot, one_line("; ".join(filter(None, errors))))
 
 
 def heartbeat_error(beat: Callable[[], int], *, rank: int | None = None, generation: int = 0) -> str:

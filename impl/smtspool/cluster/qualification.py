@@ -15,9 +15,9 @@ from smtspool.actions import action
 
 from .capability import Capability
 from .communicator import Communicator
-from .diagnostics import Code, Diagnostic, Position, Stage, contained, plain
+from .diagnostics import Code, Diagnostic, Position, Stage, contained, one_line
 from .exchange import MAX_TIMEOUT, Exchange, ExchangeFailed, Record
-from .inputs import DEFAULT_TIMEOUT, REAL_TIME, STARTUP, Attempt, Time
+from .inputs import DEFAULT_TIMEOUT, REAL_TIME, STARTUP, QualificationAttempt, Time
 from .litmus import Litmus
 from .lockfiles import LockFiles
 from .observation import Observation, is_boot_id
@@ -44,7 +44,7 @@ def qualify(
     comm: Communicator,
     root: Path,
     seen: Observation,
-    attempt: Attempt = STARTUP,
+    attempt: QualificationAttempt = STARTUP,
     *,
     time: Time = REAL_TIME,
     files: LockFiles | None = None,
@@ -70,7 +70,7 @@ def _qualify(
     comm: Communicator,
     root: Path,
     seen: Observation,
-    attempt: Attempt,
+    attempt: QualificationAttempt,
     time: Time,
     files: LockFiles,
     at: Position,
@@ -129,7 +129,7 @@ def _qualify(
         return ended(error.diagnostic, usable)
 
 
-def _unusable(root: Path, seen: Observation, attempt: Attempt) -> str:
+def _unusable(root: Path, seen: Observation, attempt: QualificationAttempt) -> str:
     """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason.
 
     Values of any type are looked at: they come from the caller and from the machine.
@@ -175,7 +175,7 @@ def _met(exchange: Exchange, seen: Observation, unusable: str) -> tuple[Member, 
 
     def own() -> Record:
         if unusable:
-            return {"ok": False, "error": plain(unusable) or "it cannot say why"}
+            return {"ok": False, "error": one_line(unusable) or "it cannot say why"}
         return {"processor": seen.processor, "boot": seen.boot}
 
     records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor", "boot"}))

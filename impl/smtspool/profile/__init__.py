@@ -12,7 +12,7 @@ from smtspool.profile.aggregate import Domain, Key
 from smtspool.profile.archive import RUNTIME, STATE, Archive
 from smtspool.profile.artifact import Artifact, parse_artifact
 from smtspool.profile.candidate import Candidate, ProfileGeneration, build_candidate
-from smtspool.profile.coordinator import Coordinator, Snapshot
+from smtspool.profile.coordinator import Coordinator, ProfileSnapshot
 from smtspool.profile.counters import CONSUMPTION, Counters
 from smtspool.profile.policy import Policy
 from smtspool.profile.record import MAX_FEEDBACK, MAX_TELEMETRY_BYTES, Record, parse_telemetry
@@ -33,9 +33,9 @@ __all__ = [
     "Key",
     "Policy",
     "ProfileGeneration",
+    "ProfileSnapshot",
     "Record",
     "Runtime",
-    "Snapshot",
     "build_candidate",
     "parse_artifact",
     "parse_runtime",

@@ -28,7 +28,7 @@ from smtspool.profile.policy import Policy
 from smtspool.profile.record import Record
 from smtspool.profile.state import MAX_STATE_BYTES, State, encode_state, parse_state
 
-__all__ = ["Coordinator", "Snapshot"]
+__all__ = ["Coordinator", "ProfileSnapshot"]
 
 log = logging.getLogger("smtspool")
 
@@ -49,7 +49,7 @@ class _Built(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ProfileSnapshot:
     """A coordinator at one moment. ``dirty``: memory is not on disk yet, or disk and records may differ."""
 
     dirty: bool
@@ -124,10 +124,10 @@ class Coordinator:
         """The window, oldest first."""
         return tuple(self._window)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ProfileSnapshot:
         """The coordinator at this moment."""
         current, served = self._current, self._served
-        return Snapshot(
+        return ProfileSnapshot(
             dirty=self._dirty,
             doubts=self._doubts,
             window_records=len(self._window),

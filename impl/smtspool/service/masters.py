@@ -14,7 +14,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from smtspool.cluster import (
-    Attempt,
     Capability,
     Code,
     Communicator,
@@ -22,6 +21,7 @@ from smtspool.cluster import (
     Host,
     Master,
     Position,
+    QualificationAttempt,
     RenewalPlan,
     Rights,
     Stage,
@@ -107,7 +107,7 @@ class MasteredService:
         return Master(
             self.comm,
             Host(campaign.spool, probed, self.processor_name, keeps=_identity(campaign)),
-            startup=Attempt(timeout=settings.qualify_seconds),
+            startup=QualificationAttempt(timeout=settings.qualify_seconds),
             plan=RenewalPlan(
                 interval=settings.renew_seconds,
                 timeout=min(settings.qualify_seconds, settings.lease_seconds / RENEWALS_PER_LEASE),

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from smtspool.query import Status
 
-from .engines import Engine, EngineDied, EngineError, Session, Wanted
+from .engines import Engine, EngineDied, EngineError, Session, WantedSymbol
 from .frames import Inbox, pack, unpack
 from .processes import become_subreaper, die_with_parent, die_with_pipe, lower, yield_to_others
 from .request import Op, Reply, pushes
@@ -242,7 +242,7 @@ def _conclude(session: Session, request: dict[str, Any], declared: set[str], tim
     if status is not Status.SAT:
         return _Verdict(status, reason)
     symbols = request["symbols"]
-    wanted = [Wanted(name, sort, tuple(params)) for name, sort, params in symbols if name in declared]
+    wanted = [WantedSymbol(name, sort, tuple(params)) for name, sort, params in symbols if name in declared]
     return _Verdict(status, model=session.values(wanted))
 
 

@@ -6,9 +6,9 @@ from smtspool.errors import ConfigError
 
 from ..bundled import ENGINES
 from ..spec import EngineSpec
-from .base import Engine, EngineDied, EngineError, Session, Wanted
+from .base import Engine, EngineDied, EngineError, Session, WantedSymbol
 
-__all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted", "load_engine", "warm_up"]
+__all__ = ["Engine", "EngineDied", "EngineError", "Session", "WantedSymbol", "load_engine", "warm_up"]
 
 
 def load_engine(spec: EngineSpec) -> Engine:
@@ -34,5 +34,5 @@ def warm_up(engine: Engine) -> None:
             session.push()
         session.load("(declare-fun x () (_ BitVec 8))(assert (= (bvmul x x) #x51))")
         session.check(60_000)
-        session.values([Wanted("x", "(_ BitVec 8)")])
+        session.values([WantedSymbol("x", "(_ BitVec 8)")])
         session.close()

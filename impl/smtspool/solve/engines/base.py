@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from smtspool.query import Status
 
-__all__ = ["Engine", "EngineDied", "EngineError", "Session", "Wanted"]
+__all__ = ["Engine", "EngineDied", "EngineError", "Session", "WantedSymbol"]
 
 
 class EngineError(Exception):
@@ -19,7 +19,7 @@ class EngineDied(Exception):
     that the query is treated as one that killed its helper."""
 
 
-class Wanted(NamedTuple):
+class WantedSymbol(NamedTuple):
     """A symbol whose value is asked for: name in SMT-LIB spelling, sort, and the sorts of its parameters."""
 
     name: str
@@ -49,7 +49,7 @@ class Session(Protocol):
     def ended(self) -> bool:
         """A check was cut off and took the session along: there is nothing left to do but to close it."""
 
-    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+    def values(self, wanted: Sequence[WantedSymbol]) -> dict[str, str]:
         """After SAT, of symbols that were loaded: value texts; of a function symbol its ``define-fun``."""
 
     def close(self) -> None: ...

@@ -13,7 +13,7 @@ from bitwuzla import BitwuzlaException, Kind, Option, Result
 from smtspool.query import Status
 
 from ..spec import EngineSpec
-from .base import Engine, EngineError, Wanted
+from .base import Engine, EngineError, WantedSymbol
 
 __all__ = ["BitwuzlaEngine"]
 
@@ -66,14 +66,14 @@ class BitwuzlaSession:
         reason = "timeout" if time.monotonic() > end else "bitwuzla cannot decide it"
         return status, reason if status is Status.UNKNOWN else None
 
-    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+    def values(self, wanted: Sequence[WantedSymbol]) -> dict[str, str]:
         terms = {term.symbol(): term for term in self._parser.get_declared_funs()}
         return {symbol.name: self._value(terms[symbol.name], symbol) for symbol in wanted}
 
     def close(self) -> None:
         self._solver = self._parser = None
 
-    def _value(self, term: Any, symbol: Wanted) -> str:
+    def _value(self, term: Any, symbol: WantedSymbol) -> str:
         value = self._solver.get_value(term)
         if not symbol.params:
             return str(value.str(16))

@@ -17,7 +17,7 @@ from smtspool.query import Status
 
 from ..processes import Children, die_with_parent
 from ..spec import EngineSpec
-from .base import Engine, EngineDied, EngineError, Session, Wanted
+from .base import Engine, EngineDied, EngineError, Session, WantedSymbol
 from .sexpr import items
 from .text import TextSession, definitions, hexadecimal
 
@@ -276,7 +276,7 @@ class FileSession(TextSession):
             return Status.UNKNOWN, word
         raise EngineError(f"the command ended with {how} and printed {printed[:_COMPLAINT]!r}")
 
-    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+    def values(self, wanted: Sequence[WantedSymbol]) -> dict[str, str]:
         model = definitions(self._model)
         found = {symbol.name: model[symbol.name] for symbol in wanted if symbol.name in model}
         return {

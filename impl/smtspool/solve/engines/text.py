@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from smtspool.query import Status
 
-from .base import EngineError, Wanted
+from .base import EngineError, WantedSymbol
 from .sexpr import items
 
 __all__ = ["TextSession", "definitions", "hexadecimal"]
@@ -60,7 +60,7 @@ class TextSession:
             return "unknown"
         return reason.strip('"')[:200]
 
-    def values(self, wanted: Sequence[Wanted]) -> dict[str, str]:
+    def values(self, wanted: Sequence[WantedSymbol]) -> dict[str, str]:
         constants = [symbol.name for symbol in wanted if not symbol.params]
         found: dict[str, str] = {}
         for start in range(0, len(constants), _AT_A_TIME):
