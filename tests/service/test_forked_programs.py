@@ -33,6 +33,8 @@ def forked(campaign: Campaign) -> Iterator[tuple[subprocess.Popen[str], int]]:
         text=True,
     ) as program:
         assert program.stdout is not None and program.stdin is not None
+        until(lambda: solving(program), "the engine at work")
+        print(file=program.stdin, flush=True)
         child = int(program.stdout.readline())
         assert program.stdout.readline() == "left in order\n"
         yield program, child
@@ -53,7 +55,6 @@ def test_a_child_that_ends_the_block_ends_nothing_of_its_parents(
     campaign: Campaign, forked: tuple[subprocess.Popen[str], int]
 ) -> None:
     program, _ = forked
-    until(lambda: solving(program), "the engine at work")
     assert program.poll() is None
     with Store.open(campaign.store) as store:
         assert store.reap() == 0
@@ -64,7 +65,6 @@ def test_a_parent_that_is_killed_is_dead_though_its_child_lives(
     campaign: Campaign, forked: tuple[subprocess.Popen[str], int]
 ) -> None:
     program, child = forked
-    until(lambda: solving(program), "the engine at work")
     helpers = descendants(program.pid) - {child}
     assert helpers
     program.kill()
