@@ -24,8 +24,9 @@ from smtspool.service.increments import Increments
 from smtspool.service.loops import FINISHED
 from smtspool.spool import ScanReport, Spool
 from smtspool.store import Store
+from tests.clock import Clock
 from tests.service.support import PATIENCE_S, answers, equation, query, submit
-from tests.store.support import Clock, in_child
+from tests.store.support import in_child
 
 SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), poll_seconds=0.05)
 

@@ -23,6 +23,7 @@ from smtspool.service.profiling import FEEDBACK_SECONDS, KNOWLEDGE, Profiling
 from smtspool.solve import Cancellation, Portfolio
 from smtspool.spool import Spool
 from smtspool.store import Store
+from tests.clock import Clock
 from tests.service.support import PATIENCE_S, until
 
 CONTEXT = "a" * 64
@@ -58,13 +59,6 @@ def below(limit: int, *, but: int | None = None, site: int = 7) -> dict[str, Any
 def domains(generation: ProfileGeneration | None) -> dict[int, tuple[int, ...]]:
     assert generation is not None
     return {one.key.site: one.values for one in parse_runtime(generation.content).domains}
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -204,7 +198,7 @@ def test_feedback_without_telemetry_is_a_record_of_its_own_after_a_while(
     probe(profiling, portfolio, 4)
     profiling.step()
     assert len(records(campaign)) == 1
-    clock.now += FEEDBACK_SECONDS
+    clock.advance(FEEDBACK_SECONDS)
     profiling.step()
     assert len(records(campaign)) == 2
 
@@ -238,7 +232,7 @@ def test_one_leads_and_the_other_serves_what_it_can_replay(
     assert domains(follower.serve()) == {7: (3,)}
 
     probe(follower, portfolio, 4)
-    clock.now += FEEDBACK_SECONDS
+    clock.advance(FEEDBACK_SECONDS)
     follower.step()
     [report] = waiting(campaign)
     assert report.startswith("feedback-")

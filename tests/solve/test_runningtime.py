@@ -8,50 +8,44 @@ import pytest
 
 from smtspool.query import Status, parse_smt2
 from smtspool.solve import Hedge, HedgePolicy, Portfolio, RunningTime
+from tests.clock import Clock
 from tests.solve.scripted import ScriptedServer
 from tests.solve.tracks import no_trace
 
 (QUERY,) = parse_smt2("(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x #x2a))(check-sat)")
 
 
-class Machine:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def machine() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
-def machine() -> Machine:
-    return Machine()
-
-
-@pytest.fixture
-def running(machine: Machine) -> Iterator[RunningTime]:
+def running(machine: Clock) -> Iterator[RunningTime]:
     with no_trace(), RunningTime(machine) as clock:
         yield clock
 
 
-def test_it_goes_with_the_clock_of_the_machine(machine: Machine, running: RunningTime) -> None:
+def test_it_goes_with_the_clock_of_the_machine(machine: Clock, running: RunningTime) -> None:
     for _ in range(10):
-        machine.now += 1.5
+        machine.advance(1.5)
         running()
     assert (running(), running.stood_still()) == (1015.0, 0.0)
 
 
-def test_a_gap_between_two_readings_is_left_out(machine: Machine, running: RunningTime) -> None:
-    machine.now += 13.0
+def test_a_gap_between_two_readings_is_left_out(machine: Clock, running: RunningTime) -> None:
+    machine.advance(13.0)
     assert (running(), running.stood_still()) == (1000.0, 13.0)
-    machine.now += 1.0
+    machine.advance(1.0)
     assert (running(), running.stood_still()) == (1001.0, 13.0)
 
 
-def test_nothing_is_left_out_while_nobody_ticks(machine: Machine) -> None:
+def test_nothing_is_left_out_while_nobody_ticks(machine: Clock) -> None:
     clock = RunningTime(machine)
-    machine.now += 13.0
+    machine.advance(13.0)
     with clock:
         pass
-    machine.now += 13.0
+    machine.advance(13.0)
     assert (clock(), clock.stood_still()) == (1026.0, 0.0)
 
 

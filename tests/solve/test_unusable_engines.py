@@ -9,6 +9,7 @@ import pytest
 
 from smtspool.errors import InfrastructureError
 from smtspool.solve import EngineSpec, EngineUnusable, ForkServer, trial
+from tests.clock import Clock
 from tests.solve.tracks import eventually, no_trace, soon
 
 BROKEN = 'raise ImportError("libz3.so.4: cannot open shared object file")\n'
@@ -25,14 +26,6 @@ def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return module
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_the_cause_is_one_line_and_nothing_goes_to_the_terminal(
     wheel: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,17 +40,17 @@ def test_it_is_started_again_when_its_time_has_come(wheel: Path) -> None:
     with no_trace(), ForkServer(EngineSpec("z3"), clock=clock) as server:
         for _ in range(3):
             with pytest.raises(EngineUnusable, match="libz3"):
-                server.spawn(clock.now + 60.0)
+                server.spawn(clock() + 60.0)
         first = server.pid
         shutil.rmtree(wheel.parent)  # with what was compiled of it
         with pytest.raises(EngineUnusable, match="libz3"):
-            server.spawn(clock.now + 60.0)
+            server.spawn(clock() + 60.0)
         assert server.pid == first, "a race does not wait for a start that has just failed"
-        clock.now += 1.0
-        generation = server.spawn(clock.now + 60.0)
+        clock.advance(1.0)
+        generation = server.spawn(clock() + 60.0)
         assert server.unusable is None
         generation.retire("end of test")
-        assert generation.wait_reaped(clock.now + 60.0)
+        assert generation.wait_reaped(clock() + 60.0)
 
 
 def test_an_engine_that_has_worked_is_started_again_at_once(wheel: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from smtspool.store import Store
-from tests.store.support import Clock
+from tests.clock import Clock
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""Small real queries, answers to them, and a clock that moves when told."""
+"""Small real queries, and answers to them."""
 
 from __future__ import annotations
 
 import os
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from smtspool.query import Answer, Query, Status, Witness, parse_smt2
 from smtspool.store import Lease
@@ -13,19 +13,6 @@ from smtspool.store import Lease
 LEASE_S = 10.0
 UNSAT = Answer(Status.UNSAT, engine="bitwuzla")
 TIMEOUT = Answer(Status.UNKNOWN, reason="timeout", at_limit=True)
-
-
-@dataclass(slots=True)
-class Clock:
-    """Seconds, as the test says."""
-
-    seconds: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-    def advance(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def query(

@@ -11,7 +11,8 @@ import pytest
 from smtspool.errors import MisuseError
 from smtspool.query import Query, Status
 from smtspool.store import Lease, Order, Patience, Store
-from tests.store.support import LEASE_S, UNSAT, Clock, query, sat
+from tests.clock import Clock
+from tests.store.support import LEASE_S, UNSAT, query, sat
 
 
 def claim(store: Store, owner: str = "w", limit: int = 1) -> list[Lease]:

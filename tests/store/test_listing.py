@@ -8,7 +8,8 @@ import pytest
 
 from smtspool.query import QueryFile, Status, file_mark
 from smtspool.store import State, Store, Wanted, listing
-from tests.store.support import LEASE_S, UNSAT, Clock, query
+from tests.clock import Clock
+from tests.store.support import LEASE_S, UNSAT, query
 
 
 def admit(store: Store, name: str, *numbers: int, **metadata: object) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from smtspool.store import Backoff, Publication, Store, outbox
-from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
+from tests.clock import Clock
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
 
 BACKOFF = Backoff(base_s=1.0, max_s=5.0, failures=5)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smtspool.store import Rate, Store
-from tests.store.support import LEASE_S, UNSAT, Clock, query
+from tests.clock import Clock
+from tests.store.support import LEASE_S, UNSAT, query
 
 
 def answer(store: Store, count: int) -> None:

@@ -20,7 +20,8 @@ from smtspool.query import Query, Status
 from smtspool.store import Fault, Order, Patience, Store, database, leases
 from smtspool.store.database import Database
 from smtspool.store.queue import UNREAD_SECONDS
-from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, in_child, query
+from tests.clock import Clock
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, in_child, query
 
 INDEX = "index.sqlite3"
 DEADLINE_S = 30

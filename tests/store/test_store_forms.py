@@ -10,7 +10,8 @@ import pytest
 from smtspool.errors import MisuseError
 from smtspool.query import Answer, Query, Status, parse_smt2
 from smtspool.store import Lease, Order, Store, forms
-from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
+from tests.clock import Clock
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
 
 DISAGREEMENT = Answer(Status.UNKNOWN, reason="engines disagree", disagreement=True)
 

@@ -23,7 +23,8 @@ from hypothesis.stateful import (
 
 from smtspool.query import Answer, QueryFile, Status, file_mark
 from smtspool.store import Lease, Order, Patience, Publication, State, Store
-from tests.store.support import LEASE_S, TIMEOUT, UNSAT, Clock, query, sat
+from tests.clock import Clock
+from tests.store.support import LEASE_S, TIMEOUT, UNSAT, query, sat
 
 PATIENCE = Patience(attempts=3, deaths=2)
 KINDS = ["sat", "unsat", "confirmed", "at-limit", "timeout", "disagreement"]
