@@ -45,7 +45,7 @@ def main(
         _prepare(limits, stderr, parent)
         _keep_only(channel, die_with_pipe(lifeline))
         with socket.socket(fileno=channel) as connection:
-            Host(engine, limits).serve(connection)
+            Helper(engine, limits).serve(connection)
         status = 0
     except MemoryError:
         os.write(2, b"out of memory\n")
@@ -118,14 +118,14 @@ class _Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Said:
     status: Status
     reason: str | None = None
     model: dict[str, str] | None = None
     held: int = 0
 
 
-class Host:
+class Helper:
     """Serves requests with one engine, and remembers what is on its assertion stack."""
 
     def __init__(self, engine: Engine, limits: HelperLimits) -> None:
@@ -146,38 +146,38 @@ class Host:
         if request["yielding"]:
             yield_to_others(_NICENESS)
         try:
-            verdict = self._decide(request)
+            said = self._decide(request)
         except EngineError as error:
             self._drop()
-            verdict = _Verdict(Status.ERROR, str(error)[:_REASON] or "the engine gave no reason")
+            said = _Said(Status.ERROR, str(error)[:_REASON] or "the engine gave no reason")
         return Reply(
             attempt_id=request["attempt_id"],
-            status=verdict.status,
-            model=verdict.model,
-            reason=verdict.reason,
+            status=said.status,
+            model=said.model,
+            reason=said.reason,
             elapsed_ms=(time.monotonic() - started) * 1000,
-            kept_levels=request["kept"] if verdict.held else 0,
-            held_levels=verdict.held,
+            kept_levels=request["kept"] if said.held else 0,
+            held_levels=said.held,
             rss_bytes=_PAGE * int(os.pread(self._statm, 128, 0).split()[1]),
         )
 
-    def _decide(self, request: dict[str, Any]) -> _Verdict:
+    def _decide(self, request: dict[str, Any]) -> _Said:
         op = Op(request["op"])
         if op is Op.PING:
-            return _Verdict(Status.UNKNOWN, "ping")
+            return _Said(Status.UNKNOWN, "ping")
         if request["stacked"]:
             return self._solve_on_stack(request)
         self._drop()
         closed = request["script"].rstrip().removesuffix("(check-sat)")
         if op is Op.CHECK and (status := self._engine.evaluate(closed)) is not None:
-            return _Verdict(status)
+            return _Said(status)
         if op is Op.CHECK:
             return self._solve_afresh(closed, request, set())
         levels = [_Level(*level) for level in request["levels"]]
         text = "".join((f"(set-logic {request['logic']})", *(level.text for level in levels)))
         return self._solve_afresh(text, request, _declared(levels))
 
-    def _solve_afresh(self, text: str, request: dict[str, Any], declared: set[str]) -> _Verdict:
+    def _solve_afresh(self, text: str, request: dict[str, Any], declared: set[str]) -> _Said:
         session = self._engine.open(incremental=False)
         try:
             session.load(text)
@@ -185,7 +185,7 @@ class Host:
         finally:
             session.close()
 
-    def _solve_on_stack(self, request: dict[str, Any]) -> _Verdict:
+    def _solve_on_stack(self, request: dict[str, Any]) -> _Said:
         """Pop what the request does not share, push the rest, and leave it all there for the next.
 
         A hard query takes several times longer on a stack, so there it gets a short time only. A session that
@@ -215,16 +215,16 @@ class Host:
             start = end
         declared = set[str]().union(*(push.declared for push in stack.pushes))
         timeout_ms = request["timeout_ms"]
-        verdict = _conclude(stack.session, request, declared, min(timeout_ms, _ON_STACK_MS))
-        if verdict.status is Status.UNKNOWN and timeout_ms > _ON_STACK_MS:
+        said = _conclude(stack.session, request, declared, min(timeout_ms, _ON_STACK_MS))
+        if said.status is Status.UNKNOWN and timeout_ms > _ON_STACK_MS:
             text = "".join((f"(set-logic {request['logic']})", *(push.text for push in stack.pushes)))
             self._drop()
             left_ms = timeout_ms - _ON_STACK_MS
             return self._solve_afresh(text, {**request, "timeout_ms": left_ms}, declared)
         if stack.session.ended:
             self._drop()
-            return verdict
-        return replace(verdict, held=kept + len(levels))
+            return said
+        return replace(said, held=kept + len(levels))
 
     def _drop(self) -> None:
         stack, self._stack = self._stack, None
@@ -236,14 +236,14 @@ def _declared(levels: list[_Level]) -> set[str]:
     return set[str]().union(*(level.declared for level in levels))
 
 
-def _conclude(session: Session, request: dict[str, Any], declared: set[str], timeout_ms: int) -> _Verdict:
+def _conclude(session: Session, request: dict[str, Any], declared: set[str], timeout_ms: int) -> _Said:
     """Ask, and fetch what goes with the answer. Symbols that no level declares have no value."""
     status, reason = session.check(max(1, int(timeout_ms * _COURTESY)))
     if status is not Status.SAT:
-        return _Verdict(status, reason)
+        return _Said(status, reason)
     symbols = request["symbols"]
     wanted = [WantedSymbol(name, sort, tuple(params)) for name, sort, params in symbols if name in declared]
-    return _Verdict(status, model=session.values(wanted))
+    return _Said(status, model=session.values(wanted))
 
 
 def _read(connection: socket.socket, limit: int) -> bytes | None:
