@@ -5,11 +5,12 @@ from __future__ import annotations
 import resource
 import sys
 import threading
-import time
+from collections.abc import Callable
 
 from smtspool.solve import Cancellation, CancelReason, ForkServer, Hedge, HedgePolicy, Portfolio, parse_engine
 from tests.solve.processes_seen import Holdings, descendants
 from tests.solve.queries import EASY, HARD
+from tests.solve.tracks import eventually
 
 
 def race_and_cancel(portfolio: Portfolio, delay_s: float) -> None:
@@ -21,12 +22,9 @@ def race_and_cancel(portfolio: Portfolio, delay_s: float) -> None:
     assert answer.reason == "cancelled: user", answer
 
 
-def wait_until(holds: object, what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():  # type: ignore[operator]
-        if time.monotonic() > deadline:
-            sys.exit(f"{what}: {Holdings.now()} {descendants()}")
-        time.sleep(0.01)
+def wait_until(holds: Callable[[], bool], what: str) -> None:
+    if not eventually(holds):
+        sys.exit(f"{what}: {Holdings.now()} {descendants()}")
 
 
 def main(races: int) -> None:
