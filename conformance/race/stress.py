@@ -30,6 +30,7 @@ from smtspool.solve import (
     BUNDLED,
     Cancellation,
     CancelReason,
+    Confirm,
     ForkServer,
     Generation,
     Hedge,
@@ -242,7 +243,8 @@ def stress(
 
 def _race(seed: int, servers: Sequence[_Watched], races: int, totals: Totals) -> list[tuple[str, Answer]]:
     rules = RaceRules(cpus=3, report_s=0.005)
-    portfolio = Portfolio(servers, rules=rules, policy=HedgePolicy(Hedge.FIXED, 0.001, 0.004))
+    policy = HedgePolicy(Hedge.FIXED, 0.001, 0.004)
+    portfolio = Portfolio(servers, rules=rules, policy=policy, confirm=Confirm.ENGINE)
     whole = _Round(seed, servers, portfolio, _Canceller(), totals)
     whole.run(races)
     if whole.faults:

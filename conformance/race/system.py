@@ -28,6 +28,7 @@ from smtspool.query import Answer
 from smtspool.solve import (
     CancelReason,
     Closing,
+    Confirm,
     ForkServer,
     Hedge,
     HedgePolicy,
@@ -92,6 +93,7 @@ class RaceSystem(Projection):
             [cast(ForkServer, server) for server in servers.values()],
             rules=RaceRules(cpus=cpus, grace_s=0.0, report_s=REPORT_S),
             policy=HedgePolicy(Hedge.FIXED, DELAY_S, DELAY_S) if hedged else HedgePolicy(Hedge.TOGETHER),
+            confirm=Confirm.ENGINE,  # the evaluator takes no step that the model has
             clock=clock,
             wait=clock.wait,
             pool=pool,

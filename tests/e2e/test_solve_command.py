@@ -144,9 +144,19 @@ def test_a_wrong_engine_is_exit_2(place: Place) -> None:
 @pytest.mark.parametrize("words", [("-t", "1"), ()], ids=["short of time", "it confirms"])
 def test_an_engine_that_does_not_start_is_left_out(place: Place, words: tuple[str, ...]) -> None:
     engines = ("-e", "bitwuzla", "-e", "absent=/no/such/solver")
-    done = place.run("solve", *engines, *words, place.file("a.smt2", equation(1)), code=3)
+    file = place.file("a.smt2", equation(1))
+    done = place.run("solve", *engines, *words, file, code=3, SMTSPOOL_CONFIRM_SAT="engine")
     assert done.stdout == "unknown\n"
     assert done.stderr.count("engine absent does not work and is left out") == 1
+
+
+def test_a_small_query_starts_one_engine(place: Place) -> None:
+    mark = place.folder / "started"
+    second = f"second=sh -c 'touch {mark}; echo sat' {{query}}"
+    done = place.run("solve", "--json", "-e", "bitwuzla", "-e", second, place.file("a.smt2", equation(1)))
+    (line,) = done.stdout.splitlines()
+    assert (json.loads(line)["engine"], json.loads(line)["verified_by"]) == ("bitwuzla", "evaluator")
+    assert not mark.exists()
 
 
 def test_an_engine_that_is_not_needed_is_not_started(place: Place) -> None:

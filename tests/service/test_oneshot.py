@@ -68,10 +68,17 @@ def test_a_machine_that_refuses_whatever_is_asked_of_it_ends_the_waiting(
         list(solve_scripts([("a.smt2", equation(1).encode())], replace(SETTINGS, max_attempts=3)))
 
 
-def test_sat_without_a_second_engine_is_no_answer() -> None:
+def test_one_engine_and_the_evaluator_are_enough_for_sat() -> None:
     [answer] = smtspool.check(equation(42), engines=("z3",))
-    assert answer.status is Status.UNKNOWN
-    assert "unverified" in (answer.reason or "")
+    assert (answer.status, answer.engine, answer.verified_by) == (Status.SAT, "z3", "evaluator")
+
+
+def test_sat_without_a_second_engine_is_no_answer_where_one_has_to_confirm_it() -> None:
+    settings = Settings(engines=("z3",), confirm_sat="engine")
+    [solved] = solve_scripts([("a.smt2", equation(42).encode())], settings)
+    assert solved.answer is not None
+    assert solved.answer.status is Status.UNKNOWN
+    assert "unverified" in (solved.answer.reason or "")
 
 
 def test_a_refused_script_raises_with_its_reason() -> None:

@@ -39,7 +39,8 @@ from smtspool.query import parse_smt2
 
 [query] = parse_smt2("(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (bvult #x20 x))(check-sat)")
 servers = [ForkServer(parse_engine(name)) for name in ("fourth", "bitwuzla")]
-with servers[0], servers[1], Portfolio(servers, policy=HedgePolicy(mode="fixed")) as portfolio:
+policy = HedgePolicy(mode="fixed")
+with servers[0], servers[1], Portfolio(servers, policy=policy, confirm="engine") as portfolio:
     answer = portfolio.solve(query, timeout_s=60)
     checks = {name: cost.ms for name, cost in portfolio._verifier._costs.items()}
 print(json.dumps({

@@ -14,6 +14,7 @@ from smtspool.query import Query, Status, parse_envelope, parse_smt2, to_envelop
 from smtspool.solve import (
     Cancellation,
     CancelReason,
+    Confirm,
     ForkServer,
     Hedge,
     HedgePolicy,
@@ -52,7 +53,8 @@ def scripted() -> Iterator[Portfolios]:
         def start(**scripts: str) -> Portfolio:
             servers = [stack.enter_context(ScriptedServer(name, text)) for name, text in scripts.items()]
             policy = HedgePolicy(Hedge.FIXED)
-            return stack.enter_context(Portfolio(servers, policy=policy))  # type: ignore[arg-type]
+            portfolio = Portfolio(servers, policy=policy, confirm=Confirm.ENGINE)  # type: ignore[arg-type]
+            return stack.enter_context(portfolio)
 
         yield start
 
@@ -61,7 +63,7 @@ def scripted() -> Iterator[Portfolios]:
 def real() -> Iterator[Portfolio]:
     with ExitStack() as stack:
         servers = [stack.enter_context(ForkServer(parse_engine(name))) for name in ("bitwuzla", "z3")]
-        yield stack.enter_context(Portfolio(servers))
+        yield stack.enter_context(Portfolio(servers, confirm=Confirm.ENGINE))
 
 
 # -- what is asked ----------------------------------------------------------------------------------------
@@ -214,7 +216,7 @@ def test_a_probe_too_large_to_be_sent_decides_nothing(solves: bool, end: ProbeEn
     with (
         ScriptedServer("bitwuzla", "sat", limits=large if solves else small) as bitwuzla,
         ScriptedServer("z3", "sat", limits=small if solves else large) as z3,
-        Portfolio([bitwuzla, z3], policy=HedgePolicy(Hedge.FIXED)) as portfolio,
+        Portfolio([bitwuzla, z3], policy=HedgePolicy(Hedge.FIXED), confirm=Confirm.ENGINE) as portfolio,
     ):
         probe = portfolio.probe(BELOW_TEN, limited("x", 8, 1), timeout_s=30)
     assert (probe.end, probe.answer) == (end, None)

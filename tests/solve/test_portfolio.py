@@ -15,6 +15,7 @@ from smtspool.query import Answer, Query, Status, parse_smt2
 from smtspool.solve import (
     Cancellation,
     CancelReason,
+    Confirm,
     Generation,
     Hedge,
     HedgePolicy,
@@ -43,12 +44,14 @@ Race = Callable[..., Portfolio]
 
 @pytest.fixture
 def racing() -> Iterator[Race]:
-    """A portfolio of scripted engines, in fixed order, without delay unless told otherwise."""
+    """A portfolio of scripted engines, in fixed order, without delay unless told otherwise; they have the
+    last word on models too."""
     with ExitStack() as stack:
 
         def start(*, rules: RaceRules = PATIENT, policy: Hedge = Hedge.TOGETHER, **scripts: str) -> Portfolio:
             servers = [stack.enter_context(ScriptedServer(name, text)) for name, text in scripts.items()]
-            return stack.enter_context(Portfolio(servers, rules=rules, policy=HedgePolicy(policy)))  # type: ignore[arg-type]
+            portfolio = Portfolio(servers, rules=rules, policy=HedgePolicy(policy), confirm=Confirm.ENGINE)  # type: ignore[arg-type]
+            return stack.enter_context(portfolio)
 
         yield start
 
@@ -251,8 +254,9 @@ def test_a_model_that_cannot_be_sent_to_a_third_engine_is_not_refuted() -> None:
             stack.enter_context(ScriptedServer(name, text, limits=LITTLE if name == "cvc5" else None))
             for name, text in scripts.items()
         ]
-        policy = HedgePolicy(Hedge.TOGETHER)
-        portfolio = stack.enter_context(Portfolio(servers, rules=RaceRules(cpus=1), policy=policy))
+        policy, rules = HedgePolicy(Hedge.TOGETHER), RaceRules(cpus=1)
+        portfolio = Portfolio(servers, rules=rules, policy=policy, confirm=Confirm.ENGINE)
+        stack.enter_context(portfolio)
         answer = portfolio.solve(QUERY, timeout_s=10)
     assert (answer.status, answer.disagreement) == (Status.UNKNOWN, True)
 

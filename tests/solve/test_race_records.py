@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smtspool.query import Answer, Attempt, Failure, Status
-from smtspool.solve import Hedge, HedgePolicy, Portfolio, RaceRules
+from smtspool.solve import Confirm, Hedge, HedgePolicy, Portfolio, RaceRules
 from tests.solve.gates import Gates, Thread, gates
 from tests.solve.queries import EASY_UNSAT
 from tests.solve.scripted import ScriptedServer
@@ -60,7 +60,10 @@ def test_a_model_that_one_engine_confirms_and_another_refutes_against_an_unsat_i
         ScriptedServer("cvc5", "hang / unsat") as third,
         gates() as seen,
         Portfolio(
-            [one, other, third], rules=RaceRules(cpus=3, report_s=10.0), policy=HedgePolicy(Hedge.TOGETHER)
+            [one, other, third],
+            rules=RaceRules(cpus=3, report_s=10.0),
+            policy=HedgePolicy(Hedge.TOGETHER),
+            confirm=Confirm.ENGINE,
         ) as portfolio,
     ):
         late = seen.at("Unregister", solver="z3")

@@ -18,6 +18,7 @@ from smtspool.solve import (
     BUNDLED,
     Cancellation,
     CancelReason,
+    Confirm,
     EngineSpec,
     ForkServer,
     Hedge,
@@ -41,7 +42,8 @@ def servers() -> Iterator[list[ForkServer]]:
 
 @pytest.fixture
 def portfolio(servers: list[ForkServer]) -> Iterator[Portfolio]:
-    with Portfolio(servers, policy=HedgePolicy(Hedge.TOGETHER), rules=RaceRules(cpus=3)) as opened:
+    policy, rules = HedgePolicy(Hedge.TOGETHER), RaceRules(cpus=3)
+    with Portfolio(servers, policy=policy, rules=rules, confirm=Confirm.ENGINE) as opened:
         yield opened
 
 

@@ -25,7 +25,7 @@ def refused(store: Store, lease: Lease, answer: Answer, match: str) -> None:
 
 
 def test_sat_needs_confirmation(store: Store, lease: Lease) -> None:
-    refused(store, lease, replace(sat(lease), verified_by=None), "another engine confirmed")
+    refused(store, lease, replace(sat(lease), verified_by=None), "somebody else confirmed")
 
 
 def test_an_engine_cannot_confirm_itself(store: Store, lease: Lease) -> None:

@@ -24,9 +24,10 @@ def solve(
     timeout: Timeout = None,
     jobs: Jobs = None,
 ) -> None:
-    """Answer each query of the FILEs: sat, unsat or unknown; every sat is confirmed by a second engine.
+    """Answer each query of the FILEs: sat, unsat or unknown; every sat is confirmed by a second judge.
 
-    A folder stands for all queries in it. A refusal names its place, FILE:LINE:COLUMN.
+    That is smtspool's own evaluator or another engine. A folder stands for all queries in it. A refusal names
+    its place, FILE:LINE:COLUMN.
     """
     paths = expand(files, files_from)
     settings, _ = service.load(flags={"engines": engine, "timeout_ms": timeout_ms(timeout), "jobs": jobs})

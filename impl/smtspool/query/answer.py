@@ -60,9 +60,9 @@ class Answer:
     """The answer to one query.
 
     A ``sat`` answer that leaves the service carries a complete ``model`` (every declared symbol has a
-    value, as SMT-LIB text) and ``verified_by``, another engine than ``engine``. ``unknown`` and ``error``
-    carry a ``reason``. ``at_limit`` marks what was answered at or past the time limit: it is reported,
-    and never reused; ``limit_ms`` is that limit.
+    value, as SMT-LIB text) and ``verified_by``: ``evaluator``, or another engine than ``engine``. ``unknown``
+    and ``error`` carry a ``reason``. ``at_limit`` marks what was answered at or past the time limit: it is
+    reported, and never reused; ``limit_ms`` is that limit.
     """
 
     status: Status

@@ -74,6 +74,11 @@ class Settings:
         low=0,
         high=3_600_000,
     )
+    confirm_sat: str = setting(
+        "any",
+        "Who confirms the model of a sat answer: any (the evaluator or another engine), or another engine.",
+        choices=("any", "engine"),
+    )
     confirm_unsat: bool = setting(False, "Ask a second engine before an unsat answer is committed.")
     lease_seconds: float = setting(
         60.0, "How long a claimed query stays ours without a heartbeat.", low=1, high=604_800

@@ -16,6 +16,7 @@ from smtspool.errors import ClosedError, InfrastructureError, LastingError
 from smtspool.query import Query
 from smtspool.solve import (
     LOGICS,
+    Confirm,
     Hedge,
     HedgePolicy,
     HelperLimits,
@@ -198,6 +199,7 @@ class Fleet:
             start_s=lambda engine: self._members[engine].start_s,
             rules=RaceRules(cpus=self._engines_at_once, confirm_unsat=self._settings.confirm_unsat),
             policy=self.policy,
+            confirm=Confirm(self._settings.confirm_sat),
             observe=self._observe,
             clock=self.clock,
             stood_still=self.clock.stood_still,

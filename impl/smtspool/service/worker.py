@@ -231,7 +231,7 @@ class Worker:
             lease.query, known.model or {}, exclude_engine=known.engine, timeout_s=limit_s, cancel=cancel
         )
         if verdict.confirmed:
-            return replace(known, verified_by=verdict.engine)
+            return replace(known, verified_by=verdict.by)
         if verdict.confirmed is False:
             log.error("query %s: the model of %s does not satisfy it", lease.query.id, known.reused_from)
             self.store.refute(lease)

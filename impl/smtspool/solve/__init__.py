@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
     from .runningtime import RunningTime
     from .spec import EngineSpec, HelperLimits, Recycle, parse_engine
-    from .verification import Verdict
+    from .verification import Confirm, Verdict
     from .views import (
         Closing,
         HelperView,
@@ -46,6 +46,7 @@ __all__ = [
     "Cancellation",
     "Capabilities",
     "Closing",
+    "Confirm",
     "EngineAnswer",
     "EngineSpec",
     "EngineUnusable",
@@ -101,7 +102,7 @@ __getattr__, __dir__ = exports(
         "request": ("FailureKind", "GenerationFailed", "Op", "Reply", "Request", "RequestRefused"),
         "runningtime": ("RunningTime",),
         "spec": ("EngineSpec", "HelperLimits", "Recycle", "parse_engine"),
-        "verification": ("Verdict",),
+        "verification": ("Confirm", "Verdict"),
         "views": (
             "Closing",
             "HelperView",

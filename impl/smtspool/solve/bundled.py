@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["BUNDLED", "ENGINES", "Bundled", "Costs", "usual"]
+__all__ = ["BUNDLED", "ENGINES", "EVALUATOR", "Bundled", "Costs", "usual"]
+
+EVALUATOR = "evaluator"  # confirms models like an engine and is none, so that no engine may be called so
 
 
 @dataclass(frozen=True, slots=True)

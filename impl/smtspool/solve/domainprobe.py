@@ -29,7 +29,7 @@ class ProbeEnd(StrEnum):
     """What a probe came to."""
 
     REJECTED = "rejected"  # no value can make the target true; no engine was asked
-    VALIDATED = "validated"  # a model, and another engine agrees that it is one of the query
+    VALIDATED = "validated"  # a model, confirmed as one of the query
     INVALID = "invalid"  # a model that no engine agreed to
     UNSAT = "unsat"  # none within the domain, which decides nothing
     UNKNOWN = "unknown"  # no time, no helper, cancelled, a term the engine refuses, a value nobody can write
@@ -112,7 +112,7 @@ def probe_domain(
         Status.SAT,
         model,
         engine=solver.engine,
-        verified_by=verdict.engine,
+        verified_by=verdict.by,
         elapsed_ms=(clock() - started) * 1e3,
         attempts=(attempt,),
     )

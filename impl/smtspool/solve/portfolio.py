@@ -23,7 +23,7 @@ from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver
 from .race import Race, RaceRules
 from .spec import Recycle
-from .verification import Verdict, Verifier
+from .verification import Confirm, Verdict, Verifier
 from .views import Closing, PortfolioView
 
 __all__ = ["Portfolio", "RaceSummary"]
@@ -58,6 +58,7 @@ class Portfolio:
         rules: RaceRules | None = None,
         policy: HedgePolicy | None = None,
         recycle: Recycle | None = None,
+        confirm: Confirm = Confirm.ANY,
         observe: Callable[[RaceSummary], object] | None = None,
         name: str = "",
         clock: Callable[[], float] = time.monotonic,
@@ -66,10 +67,11 @@ class Portfolio:
         stood_still: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """``takes(engine, logic)`` tells what each engine can do, ``start_s(engine)`` how long it takes until
-        it can do anything, if it has to be started first; ``servers`` come in the fixed order. By
-        ``name`` recordings tell its solvers and races from another portfolio's. ``stood_still`` tells how
-        many seconds ``clock`` has left out; see :class:`RunningTime`. ``pool`` has threads for the parts of
-        races, two for each engine by default, and is shut down with the portfolio."""
+        it can do anything, if it has to be started first; ``servers`` come in the fixed order. ``confirm``
+        says who may check models. By ``name`` recordings tell its solvers and races from another portfolio's.
+        ``stood_still`` tells how many seconds ``clock`` has left out; see :class:`RunningTime`. ``pool`` has
+        threads for the parts of races, two for each engine by default, and is shut down with the portfolio.
+        """
         names = [server.spec.name for server in servers]
         if not names or len(set(names)) < len(names):
             raise ConfigError("a portfolio needs at least one engine, each under a name of its own")
@@ -97,6 +99,8 @@ class Portfolio:
                 for server in servers
             ],
             takes,
+            start_s=start_s,
+            confirm=confirm,
             clock=clock,
         )
         # A loser nobody waits for keeps its thread a little longer; the next race shall not queue for it.
@@ -249,9 +253,10 @@ class Portfolio:
         timeout_s: float = 10.0,
         cancel: Cancellation | None = None,
     ) -> Verdict:
-        """Whether ``model`` satisfies ``query``, by the cheapest engine but those excluded.
+        """Whether ``model`` satisfies ``query``, by the cheapest who can tell, of engines only those not
+        excluded.
 
-        The verdict unpacks to (confirmed, engine); ``confirmed`` is None when no engine could tell.
+        The verdict unpacks to (confirmed, by); ``confirmed`` is None when nobody could tell.
         """
         deadline = self._clock() + timeout_s
         token = cancel or Cancellation()

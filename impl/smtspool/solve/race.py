@@ -346,9 +346,7 @@ class Race:
             return Conclusion(Status.UNKNOWN, "disagreement: both sat and unsat", disagreement=True)
         for sat in sats:
             if sat.accepted:
-                return Conclusion(
-                    Status.SAT, engine=sat.engine, model=sat.model, verified_by=sat.verdict.engine
-                )
+                return Conclusion(Status.SAT, engine=sat.engine, model=sat.model, verified_by=sat.verdict.by)
         if len(unsats) > 1:
             return Conclusion(Status.UNSAT, engine=unsats[0].engine, verified_by=unsats[1].engine)
         if unsats and not self.rules.confirm_unsat:
@@ -369,7 +367,7 @@ class Race:
             return True
         parties = [one.engine for one in unsats]
         verdict = sat.verdict
-        if verdict.confirmed is None or verdict.engine in parties:
+        if verdict.confirmed is None or verdict.by in parties:
             try:
                 verdict = self._verify(sat.said.attempt, sat.model, self.outside, *parties)
             except (InfrastructureError, RequestRefused):

@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def accepted(self) -> bool:
-        """It may end the race: ``unsat``, or ``sat`` with a model that another engine confirmed."""
+        """It may end the race: ``unsat``, or ``sat`` with a model that somebody else confirmed."""
         return self.said.status is Status.UNSAT or self.verdict.confirmed is True
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 from smtspool.errors import ConfigError
 
-from .bundled import BUNDLED
+from .bundled import BUNDLED, EVALUATOR
 
 __all__ = ["EngineSpec", "HelperLimits", "Recycle", "parse_engine"]
 
@@ -73,6 +73,8 @@ def parse_engine(text: str) -> EngineSpec:
     name = name.strip()
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not an engine name: use letters, digits, '_', '.' and '-'")
+    if name == EVALUATOR:
+        raise ConfigError(f"{name!r} is the name of smtspool's own evaluator: give the engine another one")
     if not equals:
         if name not in BUNDLED:
             raise ConfigError(f"no engine {name!r} is bundled: use {', '.join(BUNDLED)} or name=command")

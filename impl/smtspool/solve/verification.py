@@ -1,8 +1,9 @@
-"""A model is believed when an engine other than its producer agrees (design: answers).
+"""A model is believed when somebody other than its producer agrees (design: answers).
 
-The check is the query itself with every declared symbol defined as its value: nothing is left to search
-for, so it costs the engine little more than reading. Checks run on helpers of their own: a race that keeps
-every solving helper busy for seconds delays no verification.
+That is the evaluator, which is no engine and produces no model, or another engine. To an engine the check is
+the query itself with every declared symbol defined as its value: nothing is left to search for, so it costs
+the engine little more than reading. Checks run on helpers of their own: a race that keeps every solving
+helper busy for seconds delays no verification.
 """
 
 from __future__ import annotations
@@ -11,30 +12,42 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from smtspool.errors import InfrastructureError, ModelError
-from smtspool.query import Attempt, Query, Status, refutable
+from smtspool.query import Query, Status, evaluate, refutable
 
-from .bundled import usual
+from .bundled import EVALUATOR, usual
 from .cancellation import Cancellation, CancelReason
 from .persistent import PersistentSolver
 from .views import SolverView
 
-__all__ = ["NOBODY_KNOWS", "Verdict", "Verifier"]
+__all__ = ["NOBODY_KNOWS", "Confirm", "Verdict", "Verifier"]
 
-_SMOOTHING = 0.1  # weight of the newest check in an engine's mean cost
-_FORGETTING = 0.01  # what a check elsewhere takes an engine back towards its usual cost: it is tried again
+_EVALUATION_MS = 0.1  # usual, for every 1000 characters of query and model ...
+_SHORT = 1000  # ... and for all that does not depend on them, as much as for so many
+_LONGEST = 1 << 20  # so many are left to engines: they would take a tenth of a second
+_SMOOTHING = 0.1  # weight of the newest check in a mean
+_FORGETTING = 0.01  # what a check elsewhere takes a mean back towards the usual cost: it is tried again
+
+
+class Confirm(StrEnum):
+    """Who may confirm a model."""
+
+    ANY = "any"  # the cheapest: the evaluator or another engine
+    ENGINE = "engine"  # another engine
 
 
 class Verdict(NamedTuple):
-    """``confirmed``: True and False say what ``engine`` found, None that no engine could tell.
+    """``confirmed``: True and False say what ``by``, an engine or :data:`EVALUATOR`, found, None that nobody
+    could tell.
 
-    False without an engine: the model is no model at all, a value is missing or not a value.
+    False by nobody: the model is no model at all, a value is missing or not a value.
     """
 
     confirmed: bool | None
-    engine: str | None
+    by: str | None
 
 
 NOBODY_KNOWS = Verdict(None, None)
@@ -42,7 +55,7 @@ NOBODY_KNOWS = Verdict(None, None)
 
 @dataclass(slots=True)
 class _Cost:
-    """What a check by one engine costs, milliseconds."""
+    """What a check by one engine costs, milliseconds; by the evaluator, for every 1000 characters."""
 
     usual_ms: float
     ms: float = field(init=False)
@@ -51,27 +64,39 @@ class _Cost:
     def __post_init__(self) -> None:
         self.ms = self.usual_ms
 
-    def add(self, check: Attempt) -> None:
+    def add(self, ms: float, generation: int = 0) -> None:
         """Count a check, unless it is the first of its helper, which pays for the helper too."""
-        if check.generation == self.generation:
-            self.ms += _SMOOTHING * (check.elapsed_ms - self.ms)
-        self.generation = check.generation
+        if generation == self.generation:
+            self.ms += _SMOOTHING * (ms - self.ms)
+        self.generation = generation
+
+    def forget(self) -> None:
+        """A check was made elsewhere."""
+        self.ms += _FORGETTING * (self.usual_ms - self.ms)
 
 
 class Verifier:
-    """Checks models on one lane per engine, the cheapest first. Thread-safe; the lanes are its own."""
+    """Has models checked by the evaluator or by an engine, on one lane per engine, the cheapest first.
+
+    Thread-safe; the lanes are its own.
+    """
 
     def __init__(
         self,
         lanes: Sequence[PersistentSolver],
         takes: Callable[[str, str], bool],
         *,
+        start_s: Callable[[str], float] = lambda engine: 0.0,
+        confirm: Confirm = Confirm.ANY,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lanes = {lane.engine: lane for lane in lanes}
         self._takes = takes
+        self._start_s = start_s
+        self._confirm = confirm
         self._clock = clock
         self._costs = {lane.engine: _Cost(usual(lane.engine).check_ms) for lane in lanes}
+        self._costs[EVALUATOR] = _Cost(_EVALUATION_MS)
         self._numbers = itertools.count(1)
 
     def verify(
@@ -84,19 +109,24 @@ class Verifier:
         cancellation: Cancellation | None = None,
         of: str = "model",
     ) -> Verdict:
-        """Have ``model`` checked by the cheapest engine outside ``exclude`` that can tell.
+        """Have ``model`` checked by the cheapest outside ``exclude`` that can tell.
 
         Each engine gets its share of the time left, so that one that hangs does not use up all of it. ``of``
         is the attempt whose model it is; the ids of the checks begin with it.
-        Raises :class:`InfrastructureError` only if no engine could tell and one had no helper to give.
+        Raises :class:`InfrastructureError` only if nobody could tell and one had no helper to give.
         """
         trouble: InfrastructureError | None = None
-        able = [one for one in self._lanes if one not in exclude and self._takes(one, query.logic)]
-        able.sort(key=lambda engine: self._costs[engine].ms)
-        for left, engine in zip(range(len(able), 0, -1), able, strict=True):
+        length = query.size + sum(map(len, model.values()))
+        able = self._able(query, length, exclude)
+        for left, checker in zip(range(len(able), 0, -1), able, strict=True):
             now = self._clock()
             try:
-                said = self._lanes[engine].solve(
+                if checker == EVALUATOR:
+                    verdict = self._evaluate(query, model, length)
+                    if verdict is not None:
+                        return verdict
+                    continue
+                said = self._lanes[checker].solve(
                     query,
                     attempt_id=f"{of}/check-{next(self._numbers)}",
                     deadline=now + (deadline - now) / left,
@@ -106,26 +136,45 @@ class Verifier:
             except ModelError:
                 return Verdict(False, None)
             except InfrastructureError as error:
-                if self._takes(engine, query.logic):  # it has not turned out just now that it cannot tell
+                if self._takes(checker, query.logic):  # it has not turned out just now that it cannot tell
                     trouble = error
                 continue
             if said.status.definite:
-                self._learn(said.attempt)
-                if said.status is Status.UNSAT and not refutable(query):
-                    return NOBODY_KNOWS
-                return Verdict(said.status is Status.SAT, engine)
+                self._learn(checker, said.attempt.elapsed_ms, said.attempt.generation)
+                return _verdict(query, said.status is Status.SAT, checker)
             if said.attempt.cancel_reason not in (None, CancelReason.DEADLINE):
                 return NOBODY_KNOWS
         if trouble is not None:
             raise trouble
         return NOBODY_KNOWS
 
-    def _learn(self, check: Attempt) -> None:
-        for engine, cost in self._costs.items():
-            if engine == check.engine:
-                cost.add(check)
+    def _able(self, query: Query, length: int, exclude: Collection[str | None]) -> list[str]:
+        """Who may check it, the cheapest first. An engine that does not run yet costs its start as well."""
+        expected = {
+            engine: self._costs[engine].ms + 1e3 * self._start_s(engine)
+            for engine in self._lanes
+            if engine not in exclude and self._takes(engine, query.logic)
+        }
+        if self._confirm is Confirm.ANY and length <= _LONGEST:
+            expected[EVALUATOR] = self._costs[EVALUATOR].ms * (length + _SHORT) / 1000
+        return sorted(expected, key=expected.__getitem__)
+
+    def _evaluate(self, query: Query, model: Mapping[str, str], length: int) -> Verdict | None:
+        """None if it cannot tell. Raises ``ModelError`` for what is none."""
+        started = self._clock()
+        satisfied = evaluate(query, model)
+        if satisfied is None:
+            return None
+        if satisfied:  # else it may have ended at the first assertion
+            self._learn(EVALUATOR, (self._clock() - started) * 1e3 * 1000 / (length + _SHORT))
+        return _verdict(query, satisfied, EVALUATOR)
+
+    def _learn(self, checker: str, ms: float, generation: int = 0) -> None:
+        for one, cost in self._costs.items():
+            if one == checker:
+                cost.add(ms, generation)
             else:
-                cost.ms += _FORGETTING * (cost.usual_ms - cost.ms)
+                cost.forget()
 
     def cancel(self, query_id: str, reason: CancelReason) -> bool:
         """Cancel the checks of models for ``query_id``; True if there was one."""
@@ -140,3 +189,7 @@ class Verifier:
         """Close every lane; True once all callers have left."""
         left = [lane.close(grace_s) for lane in self._lanes.values()]
         return all(left)
+
+
+def _verdict(query: Query, satisfied: bool, by: str) -> Verdict:
+    return Verdict(satisfied, by) if satisfied or refutable(query) else NOBODY_KNOWS

@@ -1,8 +1,8 @@
 """Which answers may be committed, and their rows.
 
-`sat` needs a complete model that another engine confirmed; `unsat` names the engine that found it and one
-that agreed, if there is one; `unknown` and `error` carry a reason; if engines disagree, the answer is
-`unknown`.
+`sat` needs a complete model that somebody else confirmed, the evaluator or another engine; `unsat` names the
+engine that found it and one that agreed, if there is one; `unknown` and `error` carry a reason; if engines
+disagree, the answer is `unknown`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_answer(query: Query, answer: Answer) -> None:
     if answer.status.definite and not answer.engine:
         raise MisuseError(f"a {answer.status} answer names the engine that gave it")
     if answer.verified_by is not None and answer.verified_by == answer.engine:
-        raise MisuseError(f"{answer.engine} cannot confirm its own answer: another engine must")
+        raise MisuseError(f"{answer.engine} cannot confirm its own answer: somebody else must")
     if answer.status is Status.SAT:
         _check_model(query, answer)
     elif not answer.status.definite and not answer.reason:
@@ -37,7 +37,7 @@ def check_answer(query: Query, answer: Answer) -> None:
 
 def _check_model(query: Query, answer: Answer) -> None:
     if answer.verified_by is None:
-        raise MisuseError("a sat answer is committed only after another engine confirmed its model")
+        raise MisuseError("a sat answer is committed only after somebody else confirmed its model")
     if answer.model is None:
         raise MisuseError("a sat answer carries a model")
     for symbol in query.symbols:

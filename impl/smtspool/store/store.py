@@ -158,7 +158,7 @@ class Store:
 
         An ``unknown`` at the limit is not kept if the query's limit has grown meanwhile; the query is solved
         again. Raises MisuseError, and commits none, if one answer is incomplete: a sat without a complete
-        model confirmed by another engine, an unknown or error without a reason.
+        model confirmed by anybody else, an unknown or error without a reason.
         """
         return queue.complete(self._db, answered)
 
