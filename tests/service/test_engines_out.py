@@ -13,7 +13,7 @@ import pytest
 
 from smtspool.query import Status
 from smtspool.service import Campaign, Service, Settings
-from smtspool.service.fleet import Fleet, NoEngineWorks
+from smtspool.service.engines import Engines, NoEngineWorks
 from smtspool.service.loops import Health
 from tests.service.support import PATIENCE_S, answers, equation, query, submit, until
 
@@ -54,33 +54,33 @@ def test_it_is_tried_again_later_and_later_and_taken_in_when_it_works(
     broken: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, health = Ahead(), Health()
-    with Fleet(Settings(jobs=1, engines=("bitwuzla", "z3")), clock=clock) as fleet:
-        assert fleet.engines == ["bitwuzla"]
+    with Engines(Settings(jobs=1, engines=("bitwuzla", "z3")), clock=clock) as engines:
+        assert engines.names == ["bitwuzla"]
         for pause in (2, 4, 8):
-            assert fleet.look(health)
+            assert engines.look(health)
             assert f"engine z3: {CAUSE} (try again in {pause} s)" in caplog.text
-            fleet.look(health)
+            engines.look(health)
             assert len(health.ailing()) == 1 and CAUSE in health.ailing()["engine z3"].message
             for _ in range(pause):  # a leap would be a machine that stood still
                 clock.by += 1.0
-                fleet.clock()
+                engines.clock()
         shutil.rmtree(broken)
-        fleet.look(health)
+        engines.look(health)
         assert health.ailing() == {}
-        assert fleet.engines == ["bitwuzla", "z3"]
-        with fleet.portfolio() as portfolio:
+        assert engines.names == ["bitwuzla", "z3"]
+        with engines.portfolio() as portfolio:
             assert portfolio.solve(query(42), timeout_s=PATIENCE_S).status is Status.SAT
 
 
 def test_a_query_that_only_a_broken_engine_could_take_is_no_error_of_its_own(broken: Path) -> None:
     """An engine of one logic is left; what it does not take waits for the other."""
-    with Fleet(Settings(jobs=1, engines=("bitwuzla", "z3"))) as fleet:
-        assert fleet._takes("bitwuzla", "QF_BV") and not fleet._takes("z3", "QF_BV")
-        assert fleet._takes("z3", "QF_UNHEARD_OF") and not fleet._takes("bitwuzla", "QF_UNHEARD_OF")
+    with Engines(Settings(jobs=1, engines=("bitwuzla", "z3"))) as engines:
+        assert engines._takes("bitwuzla", "QF_BV") and not engines._takes("z3", "QF_BV")
+        assert engines._takes("z3", "QF_UNHEARD_OF") and not engines._takes("bitwuzla", "QF_UNHEARD_OF")
 
 
 def test_without_any_engine_the_start_fails_at_once(broken: Path) -> None:
-    with pytest.raises(NoEngineWorks, match="no engine works"), Fleet(Settings(engines=("z3",))):
+    with pytest.raises(NoEngineWorks, match="no engine works"), Engines(Settings(engines=("z3",))):
         pass
 
 

@@ -12,7 +12,7 @@ import pytest
 from smtspool.profile import Policy, ProfileGeneration, Record, build_candidate
 from smtspool.query import Query, Status, parse_envelope
 from smtspool.service import Settings
-from smtspool.service.fleet import Fleet
+from smtspool.service.engines import Engines
 from smtspool.service.increments import Increments
 from smtspool.service.probing import Prober
 from smtspool.solve import Cancellation, CancelReason, Portfolio, ProbeEnd
@@ -24,7 +24,7 @@ ORIGIN: Mapping[str, object] = {"context": CONTEXT, "site": 7, "bits": 8, "opera
 @pytest.fixture(scope="module")
 def portfolio() -> Iterator[Portfolio]:
     settings = Settings(jobs=1, engines=("bitwuzla", "z3"))
-    with Fleet(settings) as fleet, fleet.portfolio() as running:
+    with Engines(settings) as engines, engines.portfolio() as running:
         yield running
 
 

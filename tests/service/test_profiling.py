@@ -17,7 +17,7 @@ from smtspool.profile import ProfileGeneration, parse_runtime
 from smtspool.query import Answer, Query, Status, parse_envelope
 from smtspool.service import Campaign, Service, Settings
 from smtspool.service import profiling as module
-from smtspool.service.fleet import Fleet
+from smtspool.service.engines import Engines
 from smtspool.service.increments import Increments
 from smtspool.service.profiling import FEEDBACK_SECONDS, KNOWLEDGE, Profiling
 from smtspool.solve import Cancellation, Portfolio
@@ -163,7 +163,7 @@ def probe(profiling: Profiling, portfolio: Portfolio, limit: int, but: int | Non
 @pytest.fixture(scope="module")
 def portfolio() -> Iterator[Portfolio]:
 
-    with Fleet(SETTINGS) as fleet, fleet.portfolio() as running:
+    with Engines(SETTINGS) as engines, engines.portfolio() as running:
         yield running
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from smtspool.errors import LastingError, MisuseError
 from smtspool.service import Campaign, Service, Settings
-from smtspool.service.fleet import Fleet
+from smtspool.service.engines import Engines
 from smtspool.service.loops import Loop
 from smtspool.service.publisher import Publisher
 from smtspool.store import Store
@@ -84,10 +84,10 @@ def test_what_was_learnt_about_engines_serves_the_next_service(campaign: Campaig
     submit(campaign, a=equation(1))
     with Service(campaign, SETTINGS, once=True) as service:
         until(lambda: service.join(0.1), "the end")
-    with Store.open(campaign.store) as store, Fleet(SETTINGS) as fleet:
+    with Store.open(campaign.store) as store, Engines(SETTINGS) as engines:
         assert store.get("hedging")
-        fleet.recall(store)
-        assert fleet.policy.to_json() == store.get("hedging")
+        engines.recall(store)
+        assert engines.policy.to_json() == store.get("hedging")
 
 
 def test_unusable_knowledge_is_said_and_forgotten(

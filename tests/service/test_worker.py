@@ -18,7 +18,7 @@ from smtspool.errors import InfrastructureError
 from smtspool.query import Answer, Query, Status
 from smtspool.service import Campaign, Settings
 from smtspool.service.desk import Desk
-from smtspool.service.fleet import Fleet
+from smtspool.service.engines import Engines
 from smtspool.service.heartbeat import Heartbeat
 from smtspool.service.increments import Increments
 from smtspool.service.loops import FINISHED
@@ -32,14 +32,14 @@ SETTINGS = Settings(jobs=1, engines=("bitwuzla", "z3"), max_deaths=2, lease_seco
 
 
 @pytest.fixture(scope="module")
-def fleet() -> Iterator[Fleet]:
-    with Fleet(SETTINGS) as running:
+def engines() -> Iterator[Engines]:
+    with Engines(SETTINGS) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def odd_fleet() -> Iterator[Fleet]:
-    with Fleet(replace(SETTINGS, engines=(ODD_ENGINE,))) as running:
+def odd_engines() -> Iterator[Engines]:
+    with Engines(replace(SETTINGS, engines=(ODD_ENGINE,))) as running:
         yield running
 
 
@@ -52,14 +52,14 @@ def owner(store: Store) -> Iterator[Owner]:
 class Bench:
     """One worker, on this thread unless told otherwise."""
 
-    def __init__(self, campaign: Campaign, fleet: Fleet, owner: Owner, **options: object) -> None:
+    def __init__(self, campaign: Campaign, engines: Engines, owner: Owner, **options: object) -> None:
         self.desk = Desk()
         self.desk.admitted_all.set()
         self.commits = 0
         patience = Patience(deaths=SETTINGS.max_deaths)
         defaults: dict[str, object] = {
             "open_store": lambda: Store.open(campaign.store, patience=patience, busy_timeout_s=0.05),
-            "open_portfolio": fleet.portfolio,
+            "open_portfolio": engines.portfolio,
             "committed": self._count,
         }
         self.worker = Worker(owner.name, SETTINGS, self.desk, **(defaults | options))  # type: ignore[arg-type]
@@ -83,10 +83,12 @@ def status_of(store: Store, identity: str) -> Status | None:
     return None if result is None else result.answer.status
 
 
-def test_it_answers_everything_and_ends(campaign: Campaign, store: Store, fleet: Fleet, owner: Owner) -> None:
+def test_it_answers_everything_and_ends(
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
+) -> None:
     sats, unsats = [query(1), query(2)], [query(3, against=4)]
     store.ingest([*sats, *unsats])
-    with Bench(campaign, fleet, owner) as bench:
+    with Bench(campaign, engines, owner) as bench:
         bench.finish()
         assert bench.commits > 0
         assert bench.desk.held() == []
@@ -105,8 +107,8 @@ def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(
     store.ingest([strange])
     leader = ODD_ENGINE.replace("odd=", "bitwuzla=")
     with (
-        Fleet(replace(SETTINGS, engines=(leader, "z3"))) as fleet,
-        Bench(campaign, fleet, owner) as bench,
+        Engines(replace(SETTINGS, engines=(leader, "z3"))) as engines,
+        Bench(campaign, engines, owner) as bench,
     ):
         bench.finish()
     result = store.result(strange.id)
@@ -117,11 +119,11 @@ def test_what_one_engine_calls_an_error_is_told_beside_the_answer_of_another(
 
 
 def test_equal_forms_are_solved_once_and_the_reused_model_is_verified(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     first, second = query(7, name="x"), query(7, name="y")
     store.ingest([first, second])
-    with Bench(campaign, fleet, owner) as bench:
+    with Bench(campaign, engines, owner) as bench:
         bench.finish()
     reused = {asked.id: store.result(asked.id) for asked in (first, second)}
     sources = [result.answer.reused_from for result in reused.values() if result is not None]
@@ -133,7 +135,7 @@ def test_equal_forms_are_solved_once_and_the_reused_model_is_verified(
 
 
 def test_an_offered_model_that_fails_is_refuted_and_the_query_solved(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     first, second = query(7, name="x"), query(7, name="y")
     store.ingest([first])
@@ -141,7 +143,7 @@ def test_an_offered_model_that_fails_is_refuted_and_the_query_solved(
     lie = Answer(Status.SAT, {"x": "#x08"}, engine="z3", verified_by="bitwuzla")
     assert store.complete([(lease, lie)]) == [True]
     store.ingest([second])
-    with Bench(campaign, fleet, owner) as bench:
+    with Bench(campaign, engines, owner) as bench:
         bench.finish()
     result = store.result(second.id)
     assert result is not None
@@ -151,11 +153,11 @@ def test_an_offered_model_that_fails_is_refuted_and_the_query_solved(
 
 
 def test_a_query_that_kills_its_helpers_is_parked_with_their_last_words(
-    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, odd_engines: Engines, owner: Owner
 ) -> None:
     deadly, harmless = query(1, name="poison", against=2), query(3, against=4)
     store.ingest([deadly, harmless])
-    with Bench(campaign, odd_fleet, owner) as bench:
+    with Bench(campaign, odd_engines, owner) as bench:
         bench.finish()
         result = store.result(deadly.id)
         assert result is not None
@@ -179,8 +181,8 @@ def test_a_query_whose_external_engine_was_killed_once_is_asked_again(
     unlucky = query(1, name="unlucky", against=2)
     store.ingest([unlucky])
     with (
-        Fleet(replace(SETTINGS, engines=(engine,))) as fleet,
-        Bench(campaign, fleet, owner) as bench,
+        Engines(replace(SETTINGS, engines=(engine,))) as engines,
+        Bench(campaign, engines, owner) as bench,
     ):
         bench.finish()
     assert status_of(store, unlucky.id) is Status.UNSAT
@@ -188,11 +190,11 @@ def test_a_query_whose_external_engine_was_killed_once_is_asked_again(
 
 
 def test_a_lost_lease_cancels_the_solve_and_commits_nothing(
-    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, odd_engines: Engines, owner: Owner
 ) -> None:
     endless = query(1, name="slow", against=2)
     store.ingest([endless])
-    with Bench(campaign, odd_fleet, owner) as bench:
+    with Bench(campaign, odd_engines, owner) as bench:
         step = threading.Thread(target=bench.finish)
         step.start()
         until(bench.desk.held, "a lease")
@@ -243,7 +245,7 @@ def _used_up(campaign: Campaign) -> list[tuple[str, int, int]]:
 
 
 def test_a_machine_that_refuses_threads_costs_no_query_an_attempt(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     store.ingest([query(5)])
     refusals = iter([True] * (Patience().attempts + 1))
@@ -259,7 +261,7 @@ def test_a_machine_that_refuses_threads_costs_no_query_an_attempt(
             with no_more_threads() if next(refusals, False) else nullcontext():
                 return self._portfolio.solve(*args, **options)  # type: ignore[arg-type]
 
-    with Bench(campaign, fleet, owner, open_portfolio=lambda: Refused(fleet.portfolio())) as bench:
+    with Bench(campaign, engines, owner, open_portfolio=lambda: Refused(engines.portfolio())) as bench:
         for _ in range(Patience().attempts + 1):
             with pytest.raises(InfrastructureError, match="refuses one more thread"):
                 bench.worker.step()
@@ -269,7 +271,7 @@ def test_a_machine_that_refuses_threads_costs_no_query_an_attempt(
 
 
 def test_a_query_that_always_meets_a_failure_of_the_machine_holds_up_no_other(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     large, others = query(1, name="large"), [query(value) for value in range(2, 9)]
     store.ingest([large, *others])
@@ -286,7 +288,7 @@ def test_a_query_that_always_meets_a_failure_of_the_machine_holds_up_no_other(
                 raise MemoryError
             return self._portfolio.solve(asked, **options)  # type: ignore[arg-type]
 
-    with Bench(campaign, fleet, owner, open_portfolio=lambda: Short(fleet.portfolio())) as bench:
+    with Bench(campaign, engines, owner, open_portfolio=lambda: Short(engines.portfolio())) as bench:
         for _ in range(4 * len(others)):
             with suppress(MemoryError):
                 bench.worker.step()
@@ -295,7 +297,7 @@ def test_a_query_that_always_meets_a_failure_of_the_machine_holds_up_no_other(
 
 
 def test_a_cancelled_query_that_the_store_refuses_to_take_back_is_given_back_later(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     store.ingest([query(5)])
     lock = locked(campaign)
@@ -311,7 +313,7 @@ def test_a_cancelled_query_that_the_store_refuses_to_take_back_is_given_back_lat
             lock.__enter__()
             return Answer(Status.UNKNOWN, reason="cancelled: closed")
 
-    with Bench(campaign, fleet, owner, open_portfolio=lambda: Cancelled(fleet.portfolio())) as bench:
+    with Bench(campaign, engines, owner, open_portfolio=lambda: Cancelled(engines.portfolio())) as bench:
         with pytest.raises(InfrastructureError):
             bench.worker.step()
         lock.__exit__(None, None, None)
@@ -322,10 +324,10 @@ def test_a_cancelled_query_that_the_store_refuses_to_take_back_is_given_back_lat
 
 
 def test_a_stopped_solve_goes_back_to_the_queue_and_its_attempt_does_not_count(
-    campaign: Campaign, store: Store, odd_fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, odd_engines: Engines, owner: Owner
 ) -> None:
     store.ingest([query(number, name="slow", against=0) for number in range(1, 5)])
-    with Bench(campaign, odd_fleet, owner) as bench:
+    with Bench(campaign, odd_engines, owner) as bench:
         step = threading.Thread(target=bench.finish)
         step.start()
         until(bench.desk.held, "a lease")
@@ -337,7 +339,9 @@ def test_a_stopped_solve_goes_back_to_the_queue_and_its_attempt_does_not_count(
     assert {lease.attempts for lease in store.claim(owner.name, 60, 10)} == {1}
 
 
-def test_a_locked_store_loses_no_answer(campaign: Campaign, store: Store, fleet: Fleet, owner: Owner) -> None:
+def test_a_locked_store_loses_no_answer(
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
+) -> None:
     store.ingest([query(5)])
     solved = threading.Event()
 
@@ -355,7 +359,7 @@ def test_a_locked_store_loses_no_answer(campaign: Campaign, store: Store, fleet:
             return answer
 
     lock = locked(campaign)
-    with Bench(campaign, fleet, owner, open_portfolio=lambda: Watched(fleet.portfolio())) as bench:
+    with Bench(campaign, engines, owner, open_portfolio=lambda: Watched(engines.portfolio())) as bench:
         with pytest.raises(InfrastructureError):
             bench.worker.step()
         assert len(bench.desk.held()) == 1  # so it is still renewed
@@ -375,7 +379,7 @@ def test_without_helpers_the_leases_go_back_and_nothing_is_used_up(
         raise InfrastructureError("no helper process")
 
     with (
-        Bench(campaign, Fleet(SETTINGS), owner, open_portfolio=broken) as bench,
+        Bench(campaign, Engines(SETTINGS), owner, open_portfolio=broken) as bench,
         pytest.raises(InfrastructureError),
     ):
         bench.worker.step()
@@ -384,7 +388,7 @@ def test_without_helpers_the_leases_go_back_and_nothing_is_used_up(
 
 
 def test_a_worker_takes_a_fair_part_of_a_short_queue(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     claimed: list[int] = []
 
@@ -394,7 +398,7 @@ def test_a_worker_takes_a_fair_part_of_a_short_queue(
             super().hold(leases)  # type: ignore[arg-type]
 
     store.ingest([query(number) for number in range(100)])
-    bench = Bench(campaign, fleet, owner)
+    bench = Bench(campaign, engines, owner)
     bench.desk = Claims()
     with bench:
         bench.worker = Worker(
@@ -402,7 +406,7 @@ def test_a_worker_takes_a_fair_part_of_a_short_queue(
             replace(SETTINGS, jobs=4),
             bench.desk,
             open_store=lambda: Store.open(campaign.store),
-            open_portfolio=fleet.portfolio,
+            open_portfolio=engines.portfolio,
             committed=lambda: None,
         )
         while store.counts().open:
@@ -413,12 +417,12 @@ def test_a_worker_takes_a_fair_part_of_a_short_queue(
 
 
 def test_a_slow_query_sends_the_rest_of_the_batch_back(
-    campaign: Campaign, store: Store, fleet: Fleet, owner: Owner
+    campaign: Campaign, store: Store, engines: Engines, owner: Owner
 ) -> None:
     # A clock that says the first answer took too long.
     ticks = iter([0.0, 0.0, *([2 * BATCH_SECONDS] * 100)])
     store.ingest([query(number) for number in range(20)])
-    with Bench(campaign, fleet, owner, clock=lambda: next(ticks)) as bench:
+    with Bench(campaign, engines, owner, clock=lambda: next(ticks)) as bench:
         bench.worker.step()
         assert bench.desk.held() == []
     assert store.counts().leased == 0

@@ -17,7 +17,7 @@ from smtspool.store import Patience, Store
 
 from .config import Settings
 from .desk import Desk
-from .fleet import Fleet
+from .engines import Engines
 from .loops import Health, Loop
 from .worker import Worker
 
@@ -137,7 +137,7 @@ def _solving(
     patient = all((settings.timeout_ms or query.timeout_ms) >= PATIENT_MS for query in queries)
     first = queries[0] if patient else None
     logics = {query.logic for query in queries}
-    with store.register() as owner, Fleet(settings, first=first, logics=logics) as fleet:
+    with store.register() as owner, Engines(settings, first=first, logics=logics) as engines:
         loops: list[Loop] = []
         for number in range(1, min(settings.jobs, len(queries)) + 1):
             worker = Worker(
@@ -145,9 +145,9 @@ def _solving(
                 settings,
                 desk,
                 open_store=partial(Store.open, store.directory, patience=patience),
-                open_portfolio=fleet.portfolio,
+                open_portfolio=engines.portfolio,
                 committed=lambda: None,
-                clock=fleet.clock,
+                clock=engines.clock,
             )
             loops.append(
                 Loop(

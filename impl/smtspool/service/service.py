@@ -38,8 +38,8 @@ from .campaign import Campaign
 from .config import Settings
 from .descriptors import allow_descriptors
 from .desk import Desk
+from .engines import Engines
 from .exporter import Exporter
-from .fleet import Fleet
 from .heartbeat import Heartbeat, renew_leases
 from .increments import Increments
 from .intake import submit_telemetry
@@ -197,14 +197,14 @@ class Service:
             store = stack.enter_context(self.open_store(busy_timeout_s=START_BUSY_SECONDS))
             owner = stack.enter_context(store.register(presence))
             # Fork servers are started before threads, since starting a program is cheapest then.
-            fleet = stack.enter_context(Fleet(self.settings, observe=self.increments.race))
-            fleet.recall(store)
-            self._plate.engines = fleet.engines
+            engines = stack.enter_context(Engines(self.settings, observe=self.increments.race))
+            engines.recall(store)
+            self._plate.engines = engines.names
             self._plate.port = stack.enter_context(self._exposed())
-            stack.callback(fleet.remember, store)
-            self._start(owner.name, fleet)
+            stack.callback(engines.remember, store)
+            self._start(owner.name, engines)
             stack.callback(self._join_all)
-            stack.callback(fleet.give_up)
+            stack.callback(engines.give_up)
             self._resources = stack.pop_all()
         self._plate.serving = True
         self._plate_loop.wake.set()
@@ -212,7 +212,7 @@ class Service:
             "serving %s: %d workers, engines %s; SIGTERM or Ctrl-C drains",
             self.campaign.root,
             self.settings.jobs,
-            ", ".join(fleet.engines),
+            ", ".join(engines.names),
         )
 
     @property
@@ -234,7 +234,7 @@ class Service:
     def _leave(self) -> None:
         self._resources.close()
 
-    def _start(self, owner: str, fleet: Fleet) -> None:
+    def _start(self, owner: str, engines: Engines) -> None:
         profiling = Profiling(
             self.campaign,
             self.settings,
@@ -252,10 +252,10 @@ class Service:
                 self.settings,
                 self.desk,
                 open_store=self.open_store,
-                open_portfolio=fleet.portfolio,
+                open_portfolio=engines.portfolio,
                 committed=publish.wake.set,
                 prober=profiling.prober,
-                clock=fleet.clock,
+                clock=engines.clock,
             )
             for _ in range(self.settings.jobs)
         ]
@@ -281,7 +281,7 @@ class Service:
         self._others = [
             self._loop("admission", admitter.step, admitter.close),
             self._loop("heartbeat", heartbeat.step, heartbeat.close),
-            self._loop("engines", lambda: self._look_after(fleet), lambda: None),
+            self._loop("engines", lambda: self._look_after(engines), lambda: None),
             profile,
         ]
         profiling.begin()
@@ -310,9 +310,9 @@ class Service:
         self.health.fatal(error)
         self.stop()
 
-    def _look_after(self, fleet: Fleet) -> float | None:
-        pause = fleet.look(self.health)
-        self._plate.engines = fleet.engines
+    def _look_after(self, engines: Engines) -> float | None:
+        pause = engines.look(self.health)
+        self._plate.engines = engines.names
         return pause
 
     def _begin(self) -> None:

@@ -29,10 +29,10 @@ from smtspool.solve import (
 from smtspool.store import Store
 
 from .config import Settings
+from .enginemember import EngineMember
 from .loops import FINISHED, Health
-from .member import Member
 
-__all__ = ["Fleet", "NoEngineWorks"]
+__all__ = ["Engines", "NoEngineWorks"]
 
 log = logging.getLogger("smtspool")
 
@@ -51,10 +51,10 @@ class NoEngineWorks(LastingError):
     """No engine works, which is a mistake in the settings or the installation, so waiting would not help."""
 
 
-class Fleet:
+class Engines:
     """One fork server per engine, shared by the portfolios of all workers, and one hedge policy.
 
-    Fork servers are programs of their own, started here; close the portfolios before the fleet. Entering it
+    Fork servers are programs of their own, started here; close the portfolios before them. Entering this
     waits until every engine has had its trial, so no query waits for an engine's start. With ``first`` it
     waits only for the engine that leads the race for that query; each other engine is started when it is
     first asked. An engine that does not work is left out until :meth:`look` finds that it does. Raises
@@ -78,7 +78,7 @@ class Fleet:
         self._numbers = itertools.count(1)  # portfolios
         self.clock = RunningTime(clock)
         self._resources = ExitStack()
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, EngineMember] = {}
         self._again_at: dict[str, float] = {}  # when an engine that is out is tried again
         # A share of the cores, but at least two, so that a query does not depend on one stalled engine.
         self._engines_at_once = max(2, len(os.sched_getaffinity(0)) // settings.jobs)
@@ -90,18 +90,20 @@ class Fleet:
             spare=self._first is None,  # engines that start on demand have no spare helper either
         )
         specs = [parse_engine(text) for text in self._settings.engines]
-        members = {spec.name: Member(spec, limits, logics=self._logics, clock=self.clock) for spec in specs}
+        members = {
+            spec.name: EngineMember(spec, limits, logics=self._logics, clock=self.clock) for spec in specs
+        }
         with ExitStack() as stack:
             stack.enter_context(self.clock)
             for member in members.values():
                 stack.callback(member.close)
             self._members = members
             self._prove(members)
-            if not self.engines:
+            if not self.names:
                 raise NoEngineWorks(f"no engine works: {', '.join(members)}; the lines above say why")
-            if len(self.engines) == 1:
+            if len(self.names) == 1:
                 log.warning(
-                    "%s is the only engine: a sat answer needs a second one to confirm it", *self.engines
+                    "%s is the only engine: a sat answer needs a second one to confirm it", *self.names
                 )
             self._resources = stack.pop_all()
         return self
@@ -112,7 +114,7 @@ class Fleet:
         if os.getpid() == self._process:  # a forked child leaves it to its parent
             self._resources.close()
 
-    def _prove(self, members: Mapping[str, Member]) -> None:
+    def _prove(self, members: Mapping[str, EngineMember]) -> None:
         """Find out which engines work; with ``first``, only until the first that works."""
         plan = None if self._first is None else self.policy.plan(self._first, tuple(members))
         in_turn = plan is not None and plan.delay_s > 0
@@ -135,7 +137,7 @@ class Fleet:
             return FINISHED
         return LOOK_SECONDS
 
-    def _look_after(self, name: str, member: Member, health: Health) -> None:
+    def _look_after(self, name: str, member: EngineMember, health: Health) -> None:
         now = self.clock()
         if now < self._again_at.get(name, now):
             return
@@ -159,7 +161,7 @@ class Fleet:
                 member.close()
 
     @property
-    def engines(self) -> list[str]:
+    def names(self) -> list[str]:
         """Names of the engines that are not known to fail, in the order of the settings."""
         return [name for name, member in self._members.items() if member.trouble is None]
 

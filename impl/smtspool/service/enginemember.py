@@ -1,4 +1,4 @@
-"""One engine of a fleet: it starts when it is first needed, and works once it has passed its trial."""
+"""One engine of a service: it starts when it is first needed, and works once it has passed its trial."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Container
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.solve import LOGICS, Capabilities, EngineSpec, ForkServer, Generation, HelperLimits, trial
 
-__all__ = ["Member"]
+__all__ = ["EngineMember"]
 
 log = logging.getLogger("smtspool")
 
@@ -18,7 +18,7 @@ log = logging.getLogger("smtspool")
 START_SECONDS = 0.4
 
 
-class Member:
+class EngineMember:
     """A source of helpers, thread-safe. A race takes an engine that is not started yet as one that works.
 
     Lock order: ``_proving``, which is held while the engine starts and answers, then ``_state``.
@@ -46,7 +46,7 @@ class Member:
         """Start a process that imports the engine, and do not wait for it."""
         with self._state:
             if self._closed:
-                raise ClosedError("the fleet is closed")
+                raise ClosedError("the engines are closed")
             if self._server is None:
                 self._server = ForkServer(self.spec, self._limits, clock=self._clock)
             return self._server

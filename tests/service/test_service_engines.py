@@ -1,4 +1,4 @@
-"""Which engines of a fleet are started, and when."""
+"""Which engines of a service are started, and when."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from smtspool.errors import InfrastructureError
 from smtspool.query import Status
 from smtspool.service import Settings
-from smtspool.service.fleet import Fleet
+from smtspool.service.engines import Engines
 from tests.service.support import query
 from tests.solve.processes_seen import descendants
 
@@ -30,27 +30,27 @@ def started() -> list[str]:
 
 
 def test_without_a_first_query_every_engine_is_ready_before_any_query() -> None:
-    with Fleet(Settings(engines=("bitwuzla", "z3"))):
+    with Engines(Settings(engines=("bitwuzla", "z3"))):
         assert started() == ["bitwuzla", "z3"]
 
 
 def test_for_a_first_query_only_the_engine_that_leads_is_started() -> None:
-    with Fleet(Settings(engines=("cvc5", "z3", "bitwuzla")), first=QUERY) as fleet:
+    with Engines(Settings(engines=("cvc5", "z3", "bitwuzla")), first=QUERY) as engines:
         assert started() == ["bitwuzla"]
-        assert fleet.engines == ["cvc5", "z3", "bitwuzla"]
+        assert engines.names == ["cvc5", "z3", "bitwuzla"]
     assert started() == []
 
 
 def test_a_second_engine_is_started_when_its_opinion_is_asked() -> None:
-    engines = ("bitwuzla", "z3", "cvc5")
-    with Fleet(Settings(engines=engines), first=QUERY) as fleet, fleet.portfolio() as portfolio:
+    three = ("bitwuzla", "z3", "cvc5")
+    with Engines(Settings(engines=three), first=QUERY) as engines, engines.portfolio() as portfolio:
         verdict = portfolio.verify(QUERY, {"x": "#x2a"}, exclude_engine="bitwuzla", timeout_s=60.0)
         assert verdict == (True, "z3")
         assert started() == ["bitwuzla", "z3"]
 
 
 def test_engines_that_start_together_are_all_started_first() -> None:
-    with Fleet(Settings(engines=("bitwuzla", "z3"), hedge="together"), first=QUERY):
+    with Engines(Settings(engines=("bitwuzla", "z3"), hedge="together"), first=QUERY):
         assert started() == ["bitwuzla", "z3"]
 
 
@@ -58,8 +58,8 @@ def test_a_leader_that_does_not_work_is_left_out_and_the_next_one_leads(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = Settings(engines=(ABSENT, "z3", "bitwuzla"), hedge="fixed")
-    with Fleet(settings, first=QUERY) as fleet:
-        assert fleet.engines == ["z3", "bitwuzla"]
+    with Engines(settings, first=QUERY) as engines:
+        assert engines.names == ["z3", "bitwuzla"]
     assert ["absent does not work" in line for line in caplog.messages] == [True]
 
 
@@ -69,8 +69,8 @@ def test_an_engine_that_fails_when_it_is_needed_is_said_once_and_not_asked_again
     settings = Settings(engines=("bitwuzla", ABSENT))
     with (
         caplog.at_level(logging.WARNING),
-        Fleet(settings, first=QUERY) as fleet,
-        fleet.portfolio() as portfolio,
+        Engines(settings, first=QUERY) as engines,
+        engines.portfolio() as portfolio,
     ):
         answers = [portfolio.solve(QUERY, timeout_s=60.0) for _ in range(3)]
     assert {answer.status for answer in answers} == {Status.UNKNOWN}  # nobody is left to confirm it
@@ -81,7 +81,7 @@ def test_an_engine_that_fails_when_it_is_needed_is_said_once_and_not_asked_again
 def test_no_engine_that_works_is_an_error_at_once() -> None:
     with (
         pytest.raises(InfrastructureError, match="no engine works: absent"),
-        Fleet(Settings(engines=(ABSENT,)), first=QUERY),
+        Engines(Settings(engines=(ABSENT,)), first=QUERY),
     ):
         pass
     assert started() == []
