@@ -1,6 +1,6 @@
 """Starting threads, which the machine may refuse, and waiting by a clock that is given.
 
-For a refused thread Python raises a bare RuntimeError; here it is told apart.
+For a refused thread Python raises a bare RuntimeError; here it becomes an InfrastructureError.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def wanted() -> Iterator[None]:
 @contextmanager
 def looking_at(lock: threading.Lock | threading.Condition, what: str) -> Iterator[None]:
     """Hold ``lock`` to copy what it protects. Raises :class:`InfrastructureError` if it is not free within a
-    second: whoever looks because something is stuck must not be stuck too."""
+    second, so that a look at a process that is stuck does not get stuck too."""
     if not lock.acquire(timeout=_LOOK_S):
         raise InfrastructureError(f"{what} cannot be looked at: it has been locked for {_LOOK_S:g} s")
     try:

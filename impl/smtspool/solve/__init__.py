@@ -1,9 +1,10 @@
 """Solving: engines behind processes that may be killed at any time (F381, F368-F371, F467).
 
 * :class:`ForkServer` makes a :class:`Generation` (one helper process) in milliseconds.
-* :meth:`Generation.exchange` asks one :class:`Request`: one :class:`Reply`, or the generation is over.
-* :class:`PersistentSolver` asks one engine, cancellable at every moment: an :class:`EngineAnswer`.
-* :class:`Portfolio` races several and gives one verified :class:`~smtspool.query.Answer`.
+* :meth:`Generation.exchange` sends one :class:`Request` and gives one :class:`Reply`, or the generation ends.
+* :class:`PersistentSolver` asks one engine and gives an :class:`EngineAnswer`; it can be cancelled at any
+time.
+* :class:`Portfolio` races several engines and gives one verified :class:`~smtspool.query.Answer`.
 """
 
 from typing import TYPE_CHECKING

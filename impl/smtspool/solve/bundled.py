@@ -1,9 +1,9 @@
 """The engines that come as Python wheels: one row each.
 
 Everything else follows from the rows: the names that may be set and their fixed order, the module that a
-helper imports, the package whose version is told, and what an engine is expected to take before it has been
-timed. Which logics an engine takes is no column: it is asked, since what it promises may be wrong
-(``capabilities``).
+helper imports, the package whose version is reported, and the expected time of an engine before it has been
+timed. There is no column for logics, since an engine may fail in a logic that it claims to support; a trial
+finds out (``capabilities``).
 
 A new engine is a row here, its module in ``engines``, and its wheel in ``pyproject.toml``.
 """
@@ -19,7 +19,7 @@ EVALUATOR = "evaluator"  # confirms models like an engine and is none, so that n
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What an engine usually takes, milliseconds of a warm helper."""
+    """The usual times of an engine in a warm helper, milliseconds."""
 
     solve_ms: float  # for a query of SAGE
     check_ms: float  # for the check of a model of one
@@ -43,10 +43,10 @@ ENGINES: tuple[Bundled, ...] = (
 )
 BUNDLED: tuple[str, ...] = tuple(engine.name for engine in ENGINES)
 
-_STRANGER = Costs(solve_ms=20.0, check_ms=5.0)  # an external command, which nobody measured
+_STRANGER = Costs(solve_ms=20.0, check_ms=5.0)  # an external command, whose times are not known
 _COSTS = {engine.name: engine.costs for engine in ENGINES}
 
 
 def usual(engine: str) -> Costs:
-    """What to expect of ``engine``, bundled or not, before it has been timed."""
+    """The expected times of ``engine``, bundled or not, before it has been timed."""
     return _COSTS.get(engine, _STRANGER)

@@ -16,20 +16,20 @@ class CancelReason(StrEnum):
     LOST_RACE = "lost-race"  # another engine's answer was accepted
     CLOSED = "closed"  # the solver or the portfolio was closed
     DEADLINE = "deadline"  # the request's own absolute deadline passed
-    LEASE_LOST = "lease-lost"  # the query belongs to somebody else now
-    USER = "user"  # somebody asked
+    LEASE_LOST = "lease-lost"  # another service may own the query by now
+    USER = "user"  # the caller asked for it
 
     @property
     def sentence(self) -> str:
-        """What it makes of an answer, for people."""
+        """The reason of an answer that was cancelled, for people."""
         return "timeout" if self is CancelReason.DEADLINE else f"cancelled: {self}"
 
 
 class Cancellation:
-    """A switch that cancels one solve, from any thread, once and for good.
+    """A switch that cancels one solve, from any thread, and stays set.
 
-    The first reason stays. Whoever listens is called exactly once, on the thread that cancels, or at
-    once if that has happened already.
+    The first reason counts. Each listener is called exactly once, on the thread that cancels, or at
+    once if the switch is set already.
     """
 
     __slots__ = ("_listeners", "_lock", "_reason")
@@ -57,7 +57,7 @@ class Cancellation:
 
     @contextmanager
     def listening(self, tell: Callable[[CancelReason], object]) -> Iterator[None]:
-        """Have ``tell(reason)`` called on cancellation until the block ends. It must not block."""
+        """Call ``tell(reason)`` on a cancellation before the block ends. ``tell`` must not block."""
         with self._lock:
             reason = self._reason
             if reason is None:

@@ -1,4 +1,4 @@
-"""What an engine turns out to be able to do: it is asked, since what it promises may be wrong."""
+"""The capabilities of an engine, found by a trial, since it may fail in a logic that it claims to support."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def trial(server: ForkServer, deadline: float, *, logics: Container[str] = LOGIC
                 except EngineUnusable as error:
                     return Capabilities(server.spec.name, frozenset(), False, (error.cause,))
                 except InfrastructureError as error:
-                    # A helper that was killed, or could not be had, says nothing about its engine.
+                    # If the helper was killed or could not be started, nothing is known about the engine.
                     complaint = str(error)
                     continue
                 complaint = _judge(sat, unsat)
@@ -94,7 +94,7 @@ _numbers = itertools.count(1)
 
 
 def _ask(generation: Generation, logic: str, deadline: float) -> tuple[Reply, Reply]:
-    """A satisfiable query, then one with one assertion more against it, on the stack if there is one."""
+    """Ask a satisfiable query, then the same with one contradicting assertion, on the stack if possible."""
     sat, unsat = (
         generation.exchange(
             Request(f"trial-{next(_numbers)}", Op.SOLVE, logic, query.levels, query.symbols), deadline

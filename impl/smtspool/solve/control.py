@@ -1,4 +1,4 @@
-"""The words between the service and its fork server: one datagram each over a SOCK_SEQPACKET pair.
+"""The messages between the service and its fork server, one datagram each over a SOCK_SEQPACKET pair.
 
 * service to server: ``SPAWN`` with two descriptors, the helper's end of the channel and of the error pipe;
 * server to service: ``SPAWNED pid`` with the pidfd, or ``SPAWNED 0 errno``, one per ``SPAWN``, in order;

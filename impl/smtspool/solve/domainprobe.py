@@ -1,8 +1,8 @@
 """A probe: is there a model in which one term takes one of a few values? (F301, F305 §7)
 
-Let F be the query and D the domain. A model of F and D is a model of F, and is checked against F as any
-other; that F and D have none says nothing about F, and neither does whatever else goes wrong. So a probe
-either answers ``sat`` or leaves the query exactly as open as it was.
+Let F be the query and D the restriction of the term to these values. A model of F and D is a model of F, and
+is checked against F as any other. If F and D have no model, F may have one; an error of the probe tells
+nothing either. So a probe answers ``sat`` or nothing.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _BOUND = "probed"
 
 
 class ProbeEnd(StrEnum):
-    """What a probe came to."""
+    """The outcome of a probe."""
 
     REJECTED = "rejected"  # no value can make the target true; no engine was asked
     VALIDATED = "validated"  # a model, confirmed as one of the query
-    INVALID = "invalid"  # a model that no engine agreed to
-    UNSAT = "unsat"  # none within the domain, which decides nothing
-    UNKNOWN = "unknown"  # no time, no helper, cancelled, a term the engine refuses, a value nobody can write
+    INVALID = "invalid"  # a model that was not confirmed
+    UNSAT = "unsat"  # no model within the domain; the query may have one outside of it
+    UNKNOWN = "unknown"  # no time, no helper, cancelled, a term the engine refuses, an unprintable value
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A probe that is over. ``answer`` is one to the query itself, or None."""
+    """A probe that has ended. ``answer`` is an answer to the query itself, or None."""
 
     end: ProbeEnd
-    attempt: Attempt | None  # its line in the account of the query; None if the engine was never asked
+    attempt: Attempt | None  # among the attempts of the query; None if no engine was asked
     answer: Answer | None = None
-    solver_us: int = 0  # what the engine's check took
+    solver_us: int = 0  # the time of the engine's check
 
 
 def restrict(query: Query, operand: str, bits: int, values: Sequence[int]) -> Query | None:
-    """``query``, and that ``operand``, a term over its symbols, is one of ``values``; for engines only.
+    """``query`` with the assertion that ``operand``, a term over its symbols, is one of ``values``.
 
-    All assertions of ``query`` come first, so that what a helper keeps of them serves both. Values that
-    cannot make the target true are left out; None if all are. Raises ``AdmissionError`` if ``operand`` is no
-    such term or not of ``bits`` bits.
+    For engines only. All assertions of ``query`` come first, so that both have the same stack in a helper.
+    Values that cannot make the target true are left out; None if all are. Raises ``AdmissionError`` if
+    ``operand`` is no such term or does not have ``bits`` bits.
     """
     term = canonical_term(query, operand)
     fit = fitting(query.target, term, bits, values)
@@ -73,9 +73,9 @@ def probe_domain(
     cancellation: Cancellation,
     clock: Callable[[], float],
 ) -> Probe:
-    """Ask one engine for a model of ``restricted`` until ``limit``, and have it verified as one of ``query``.
+    """Ask one engine for a model of ``restricted`` until ``limit``, and verify it as a model of ``query``.
 
-    Never raises for what query, machine or engine do: the race that follows meets the same and reports it.
+    Failures of query, machine or engine are not raised, since the race that follows meets and reports them.
     Raises :class:`ClosedError` when the solver is closed.
     """
     started = clock()
@@ -97,7 +97,7 @@ def probe_domain(
         return Probe(end, _undecided(attempt, end), solver_us=solver_us)
     try:
         model = complete(query, said.model or {})
-    except ModelError as error:  # what the engine says of declared sorts is no model
+    except ModelError as error:  # the values of declared sorts in the engine's model are malformed
         attempt = replace(attempt, status=Status.UNKNOWN, reason=f"probe: {error}")
         return Probe(ProbeEnd.UNKNOWN, attempt, solver_us=solver_us)
     try:
@@ -120,7 +120,7 @@ def probe_domain(
 
 
 def _undecided(attempt: Attempt, end: ProbeEnd) -> Attempt:
-    """Its line says what became of the query by it: nothing. That of an engine that failed stays."""
+    """The attempt as ``unknown`` with the outcome as its reason; that of a failed engine stays as it is."""
     if attempt.status is Status.ERROR or attempt.cancelled:
         return attempt
     return replace(attempt, status=Status.UNKNOWN, reason=f"probe: {end}")

@@ -1,4 +1,4 @@
-"""What one engine says when it is asked once. What the service answers is made of several: see ``race``."""
+"""The answer of one engine to one request. A race makes the answer of the service from several of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["EngineAnswer"]
 
 @dataclass(frozen=True, slots=True)
 class EngineAnswer:
-    """One engine's word: its line in the account of the query, and its model, which nobody has checked."""
+    """An engine's answer: its attempt, as the query's answer lists it, and its model, not checked yet."""
 
     attempt: Attempt
     model: Mapping[str, str] | None = None

@@ -1,8 +1,9 @@
-"""The service's hold on the fork server of one engine.
+"""The service's side of the fork server of one engine.
 
-Why a fork server, and why its own executable: engines are imported once and forked in a millisecond; a
-helper is never forked from the service, whose threads hold locks and whose memory may be large; and the fork
-server, the parent of every helper, can kill and reap a whole process group while no pid of it is used again.
+A fork server is a program of its own for three reasons. The engine is imported once, and helpers are forked
+in a millisecond. Helpers are not forked from the service, whose threads hold locks and whose memory may be
+large. And as the parent of every helper the fork server can kill and reap a whole process group before any of
+its pids is reused.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .spec import EngineSpec, HelperLimits
 
 __all__ = ["EngineUnusable", "ForkServer"]
 
-_AGAIN_S = 1.0  # after an engine that could not be started: to import one takes a good part of that
+_AGAIN_S = 1.0  # pause after an engine could not be started; importing one takes a good part of it
 _CLOSE_S = 5.0  # bound of close(); SIGKILL to reaped takes 12-25 ms, more for gigabytes
 
 
 class EngineUnusable(InfrastructureError):
-    """The engine cannot be started: its fork server ended before it gave a helper. ``cause`` says why."""
+    """The engine cannot be started: its fork server ended without a helper. ``cause`` has the reason."""
 
     def __init__(self, engine: str, cause: str) -> None:
         super().__init__(f"engine {engine} {cause}")
@@ -39,9 +40,9 @@ class EngineUnusable(InfrastructureError):
 class ForkServer:
     """Makes helpers of one engine. Thread-safe; a context manager.
 
-    The process is started by the constructor and imports the engine while the caller goes on. If it dies, so
-    do its helpers; the next ``spawn`` starts another one, unless one ended within the last second that never
-    gave a helper.
+    The constructor starts the process, which imports the engine while the caller goes on. If the process
+    dies, its helpers die too, and the next ``spawn`` starts another one; but not within a second after one
+    that gave no helper.
     """
 
     def __init__(
@@ -75,7 +76,8 @@ class ForkServer:
                 launch.close()
                 launch = process.take(deadline)
         except InfrastructureError:
-            # What went wrong with a spare, or with a server that died unnoticed, need not be wrong now.
+            # A spare, or a server that died unnoticed, may have failed for a reason that has passed, so try
+            # again.
             if not spare and process.alive:
                 raise
             process = self._running()
@@ -94,11 +96,11 @@ class ForkServer:
                 wait_exit=partial(process.wait_exit, launch),
             )
         except OSError as error:  # it opens one more descriptor
-            launch.close()  # the helper leaves as its channel closes
+            launch.close()  # the helper ends when its channel closes
             raise InfrastructureError(f"a helper process cannot be held: {error}") from error
 
     def close(self) -> None:
-        """Kill and reap every helper, end the fork server; bounded. Idempotent, nothing in a forked child."""
+        """Kill and reap every helper and end the fork server, in bounded time. Idempotent."""
         if os.getpid() != self._owner:
             return
         with self._lock:
@@ -116,7 +118,7 @@ class ForkServer:
 
     @property
     def unusable(self) -> EngineUnusable | None:
-        """Why the engine could not be started the last time; None if it could."""
+        """Why the engine could not be started last time; None if it could."""
         return None if self._unusable is None else self._unusable[1]
 
     @property
@@ -144,7 +146,7 @@ class ForkServer:
             return self._process
 
     def _judge(self, ended: ServerProcess) -> tuple[float, EngineUnusable] | None:
-        """What the end of a fork server says about its engine; nothing if it had given helpers."""
+        """Whether the engine is unusable, by the end of its fork server; None if that had given helpers."""
         if ended.gave:
             return None
         why = EngineUnusable(self.spec.name, f"cannot be started: {ended.last_words}")

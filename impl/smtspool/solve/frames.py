@@ -1,7 +1,8 @@
-"""Length-prefixed JSON frames: the language of the channel between service and helper.
+"""Length-prefixed JSON frames, which the channel between service and helper carries.
 
 A frame is four bytes of length, most significant first, and that many bytes of UTF-8 JSON: one object. Both
-sides refuse a frame over their limit as soon as its length is in, before anything is allocated for it.
+sides refuse a frame over their limit as soon as they have read its length, before they allocate memory for
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service's hold on one helper process."""
+"""The service's side of one helper process."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ __all__ = ["Generation", "Helpers"]
 
 _CHUNK = 256 * 1024
 _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
-_OBITUARY_S = 0.2  # what learning how a helper died may take
+_OBITUARY_S = 0.2  # how long to wait for the report of a helper's death
 _SHARED_TO_STACK = 2  # levels that two successive requests must share before the helper keeps a stack
 
 
 class Generation:
-    """One helper process, its channel and its assertion stack: valid, then retired, never repaired.
+    """One helper process, its channel and its assertion stack (F368). Once retired it is never valid again.
 
     ``exchange`` is for one thread at a time. ``signal_kill`` and ``retire`` may be called from any thread
-    at any time: an exchange that is under way then fails within a millisecond, long before the kernel has
-    taken the helper apart. Lock order: ``_guard`` is the only lock and nothing is waited for under it.
+    at any time; an exchange that is under way then fails within a millisecond, without waiting for the kernel
+    to remove the helper. ``_guard`` is the only lock, and no thread waits for anything while it has it.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Generation:
         self._stack: list[tuple[int, str]] = []  # (levels, key of the last one) at each push of the helper
 
     def exchange(self, request: Request, deadline: float, *, wake: int | None = None) -> Reply:
-        """Send, let it solve, receive: all before ``deadline`` on the clock the fork server was given.
+        """Send the request and receive the reply before ``deadline``, by the clock of the fork server (F370).
 
         ``wake`` is a descriptor that ends the exchange when it becomes readable. Raises
         :class:`GenerationFailed` after which the generation is invalid, or :class:`RequestRefused`, with
@@ -83,7 +83,7 @@ class Generation:
         self._begin()
         try:
             reply = self._ask(frame, request.attempt_id, deadline, wake)
-        except BaseException:  # any doubt ends the generation, an interrupt in the middle included
+        except BaseException:  # any exception ends the generation, an interrupt too (F368)
             self._end(valid=False)
             raise
         self._end(valid=True)
@@ -100,7 +100,7 @@ class Generation:
                 os.eventfd_write(self._kill, 1)
 
     def retire(self, reason: str) -> None:
-        """Kill the helper and give its descriptors back. Idempotent; does not wait for the reaping.
+        """Kill the helper and close its descriptors. Idempotent; does not wait for the reaping.
 
         The fork server kills what is left of the process group and reaps it; see :meth:`wait_reaped`.
         """
@@ -120,12 +120,12 @@ class Generation:
 
     @property
     def alive(self) -> bool:
-        """False once the helper has died, whether or not anybody noticed."""
+        """False once the helper has died, even if that was not noticed before."""
         with self._guard:
             return self.valid and not _readable(self._pidfd)
 
     def view(self) -> HelperView:
-        """What it is doing; from any thread."""
+        """The state of the helper; from any thread."""
         with self._guard:
             alive = self.valid and not _readable(self._pidfd)
             return HelperView(self.number, alive, self._asked)
@@ -136,7 +136,7 @@ class Generation:
         return self._tail.decode(errors="replace")
 
     def held(self, levels: Sequence[Level]) -> int:
-        """How many of the levels are on the helper's stack; from any thread, as of the last exchange."""
+        """How many of the levels are on the helper's stack after the last exchange; from any thread."""
         for held, key in reversed(self._stack):
             if held <= len(levels) and levels[held - 1].key == key:
                 return held
@@ -175,7 +175,7 @@ class Generation:
         return reply
 
     def _transfer(self, frame: bytes, deadline: float, wake: int | None) -> bytes:
-        """Both directions, the error pipe and the two ways to be interrupted, in one poll loop."""
+        """One poll loop over both directions, the error pipe and the two descriptors that interrupt it."""
         self._refuse_early_bytes()
         unsent = memoryview(frame)
         inbox = Inbox(self._limits.frame)
@@ -244,7 +244,7 @@ class Generation:
             raise _failed(FailureKind.EXTRA, str(error)) from error
 
     def _drain_stderr(self) -> bool:
-        """Take what the helper printed, keep the tail; False at end of file."""
+        """Read the helper's error output and keep its end; False at end of file."""
         while True:
             try:
                 chunk = os.read(self._stderr, _CHUNK)
@@ -311,7 +311,7 @@ class Generation:
             raise RequestRefused(f"the request cannot be framed: {error}") from error
 
     def _close(self) -> None:
-        """Under the guard, with no exchange under way."""
+        """Close all descriptors; under the guard, with no exchange under way."""
         if self._open:
             self._open = False
             with suppress(OSError):
@@ -323,7 +323,7 @@ class Generation:
 
 
 class Helpers(Protocol):
-    """Where the helpers of one engine come from: a fork server, or what starts one when it is needed."""
+    """The source of helpers of one engine: a fork server, or an object that starts one when it is needed."""
 
     spec: EngineSpec
 
@@ -342,7 +342,7 @@ def _readable(fd: int) -> bool:
 
 
 def _reply(body: bytes) -> Reply:
-    """The reply in a frame; every member is looked at, since what comes from a helper may be anything."""
+    """The reply in a frame. Every member is checked, since a helper may send anything."""
     try:
         members = unpack(body)
     except UnicodeDecodeError as error:

@@ -1,8 +1,8 @@
-"""Who runs first, and when the others join: learnt from the answers seen so far.
+"""Which engine starts a race, and when the others join, learnt from earlier answers.
 
-The engine most likely to be fastest starts alone. Most path constraints are answered before anyone
-else is asked, so a race costs one engine's time and not three. What is learnt is kept per *class* of
-query: logic and size, in powers of two of its text.
+The engine that is likely to be the fastest starts alone. It answers most path constraints before another one
+joins, so a race costs the time of one engine and not of three. Times are learnt per *class* of
+query: its logic and its size in powers of two.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _LONGEST_MS = 1e9  # eleven days; no query may take so long
 
 
 class Hedge(StrEnum):
-    """When engines join a race."""
+    """The way in which engines join a race."""
 
     LEARNT = "learnt"  # order and delay follow the answers seen so far
     FIXED = "fixed"  # the order given; the delay is still learnt
-    TOGETHER = "together"  # all at once, as far as the CPU budget goes
+    TOGETHER = "together"  # all at once, within the CPU budget
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One race's schedule: engines in starting order, ``delay_s`` between one start and the next."""
+    """The schedule of one race: engines in starting order, ``delay_s`` between one start and the next."""
 
     order: tuple[str, ...]
     delay_s: float
@@ -55,11 +55,11 @@ class Time:
 
 
 class _Record:
-    """One engine in one class of queries, milliseconds: how long its answers took, and how long it had run
-    when it was cut off because another had answered, which is a lower bound.
+    """The times of one engine in one class of queries, milliseconds.
 
-    ``usual`` is the median of both. ``p95`` is of its answers alone: that it was slow in a race it lost is no
-    reason to wait longer for it. Both are kept, for every race reads them.
+    They are the times of its answers, and the times after which it was cut off because another engine had
+    answered, which are lower bounds. ``usual`` is the median of both. ``p95`` is of its answers alone, since
+    a race that it lost is no reason to wait longer for it. Both are cached, since every race reads them.
     """
 
     __slots__ = ("answered", "cut", "p95", "usual")
@@ -84,9 +84,9 @@ class _Record:
 class HedgePolicy:
     """Plans races and learns from them. Thread-safe; :meth:`to_json` keeps what was learnt.
 
-    ``floor_s`` is the shortest delay worth having, ``hard_s`` the longest: a query that outlives it has
-    earned a second CPU, and a class whose usual answer takes that long is *known to be hard*, so that
-    its races start with every CPU at once.
+    ``floor_s`` is the shortest delay, ``hard_s`` the longest: a query that takes longer gets a second CPU,
+    and a class whose usual answer takes that long is *known to be hard*, so that its races start with all
+    engines that the CPUs allow.
     """
 
     mode: Hedge = Hedge.LEARNT
@@ -111,7 +111,7 @@ class HedgePolicy:
         return Plan(order, min(self.hard_s, max(self.floor_s, 4 * p95_s)))
 
     def learn(self, query: Query, times: Iterable[Time]) -> None:
-        """Record what became of the engines of a finished race; what is no time teaches nothing."""
+        """Record the times of the engines of a finished race; malformed ones are ignored."""
         with self._lock:
             records = self._seen.setdefault(_class_of(query), {})
             for time in filter(lambda time: _is_time(time.ms), times):
@@ -120,7 +120,7 @@ class HedgePolicy:
                 records[time.engine].add(time)
 
     def to_json(self) -> dict[str, Any]:
-        """What was learnt, as plain JSON; the inverse of :meth:`load`."""
+        """The learnt times as plain JSON; the inverse of :meth:`load`."""
         with self._lock:
             return {
                 key: {
@@ -131,8 +131,10 @@ class HedgePolicy:
             }
 
     def load(self, members: object) -> int:
-        """Take over what :meth:`to_json` of an earlier run gave. Returns how many entries, records of one
-        engine or classes of queries, are unusable and left out."""
+        """Load the times that :meth:`to_json` of an earlier run gave.
+
+        Returns how many entries (records of one engine, or classes of queries) are unusable and left out.
+        """
         if not isinstance(members, Mapping):
             return 0 if members is None else 1
         learnt: dict[str, dict[str, _Record]] = {}
@@ -162,12 +164,12 @@ def _of(records: Mapping[str, _Record], engine: str) -> _Record:
 
 @cache
 def _prior(engine: str) -> _Record:
-    """Shared and never added to."""
+    """The record of an engine that has not been timed; it is shared and never changed."""
     return _Record([usual(engine).solve_ms] * _PRIOR_WEIGHT)
 
 
 def _record(members: object) -> _Record | None:
-    """None for what :meth:`HedgePolicy.to_json` never writes."""
+    """A record from JSON; None for anything that :meth:`HedgePolicy.to_json` never writes."""
     if not isinstance(members, Mapping) or set(members) != {"answered", "cut"}:
         return None
     if not all(isinstance(times, list) and all(map(_is_time, times)) for times in members.values()):

@@ -1,7 +1,7 @@
-"""What a helper process does from its fork to its end: host one engine, answer one request at a time.
+"""The program of a helper process: it hosts one engine and answers one request at a time.
 
-It carries no Python signal handler, so that signals do what the kernel says; it dies with the fork server
-and with the service (see :mod:`.processes`), whatever the engine is doing.
+It has no Python signal handler, so that signals end it at once; it dies with the fork server and with the
+service (see :mod:`.processes`), whatever the engine is doing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .spec import HelperLimits
 __all__ = ["main"]
 
 _CHUNK = 256 * 1024
-_COURTESY = 0.95  # of the request's time is the engine's own limit: an "unknown" keeps the generation
-_NICENESS = 5  # of a helper that yields: it gets a quarter of a CPU that another process wants as well
-_ON_STACK_MS = 100  # what takes longer on the stack is begun anew, with all of the engine's preprocessing
-_REASON = 2000  # characters of an engine's complaint that travel
+_COURTESY = 0.95  # part of the request's time that the engine gets: its "unknown" then keeps the generation
+_NICENESS = 5  # of a helper that yields; beside another process it gets a quarter of a CPU
+_ON_STACK_MS = 100  # a query that takes longer on the stack is solved again without one, with preprocessing
+_REASON = 2000  # characters of an engine's message that are sent to the service
 _DECLARED = re.compile(r"\(declare-(?:fun|const) (\|[^|]*\||[^\s()]+)")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -39,7 +39,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 def main(
     engine: Engine, limits: HelperLimits, channel: int, stderr: int, lifeline: int, *, parent: int
 ) -> NoReturn:
-    """Never returns; the caller is the freshly forked child."""
+    """The whole life of a freshly forked helper; never returns."""
     status = 1
     try:
         _prepare(limits, stderr, parent)
@@ -51,7 +51,7 @@ def main(
         os.write(2, b"out of memory\n")
     except EngineDied as death:
         os.write(2, f"{death}\n".encode())
-    except BaseException:  # noqa: BLE001 - the end of this process: say why, run nothing of the parent's
+    except BaseException:  # noqa: BLE001 - print the error and end, without running code of the parent
         traceback.print_exc()
         sys.stderr.flush()
     finally:
@@ -70,7 +70,7 @@ def _prepare(limits: HelperLimits, stderr: int, parent: int) -> None:
     if limits.cpu_s is not None:
         lower(resource.RLIMIT_CPU, limits.cpu_s)
     os.dup2(stderr, 2)
-    os.dup2(stderr, 1)  # what an engine says to the terminal is no answer
+    os.dup2(stderr, 1)  # output of an engine on stdout is no answer
 
 
 def _keep_only(*fds: int) -> None:
@@ -101,9 +101,9 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Push:
-    """One assertion level of the engine, which holds one or more of ours."""
+    """One assertion level of the engine, which holds one or more levels of the query."""
 
-    levels: int  # ours up to and with this one
+    levels: int  # levels of the query up to and with this one
     key: str  # of the last of them
     text: str
     declared: set[str]  # by these
@@ -111,7 +111,7 @@ class _Push:
 
 @dataclass(slots=True)
 class _Stack:
-    """A session that stays, and what has been pushed onto it."""
+    """A session that is kept between requests, and the levels that are pushed on it."""
 
     session: Session
     pushes: list[_Push] = field(default_factory=list)
@@ -135,13 +135,13 @@ class Helper:
         self._stack: _Stack | None = None
 
     def serve(self, connection: socket.socket) -> None:
-        """Until the service closes its end."""
+        """Answer requests until the service closes its end of the channel."""
         while (body := _read(connection, self._limits.frame)) is not None:
             reply = self.answer(unpack(body))
             connection.sendall(pack(reply.to_wire(), self._limits.frame))
 
     def answer(self, request: dict[str, Any]) -> Reply:
-        """What the engine says. An engine that refuses the text is an ``error`` and leaves an empty stack."""
+        """The engine's reply. If the engine refuses the text, that is ``error``, and the stack is empty."""
         started = time.monotonic()
         if request["yielding"]:
             yield_to_others(_NICENESS)
@@ -186,10 +186,10 @@ class Helper:
             session.close()
 
     def _solve_on_stack(self, request: dict[str, Any]) -> _Said:
-        """Pop what the request does not share, push the rest, and leave it all there for the next.
+        """Pop the levels that the request does not have, push the others, and leave them for the next one.
 
-        A hard query takes several times longer on a stack, so there it gets a short time only. A session that
-        its check ended is not left.
+        A hard query takes several times longer on a stack, so it gets only a short time there. A session that
+        ended with its check is closed.
         """
         kept = request["kept"]
         if kept == 0:
@@ -237,7 +237,7 @@ def _declared(levels: list[_Level]) -> set[str]:
 
 
 def _conclude(session: Session, request: dict[str, Any], declared: set[str], timeout_ms: int) -> _Said:
-    """Ask, and fetch what goes with the answer. Symbols that no level declares have no value."""
+    """Check, and read the values that go with the answer. Symbols that no level declares have no value."""
     status, reason = session.check(max(1, int(timeout_ms * _COURTESY)))
     if status is not Status.SAT:
         return _Said(status, reason)
@@ -247,7 +247,7 @@ def _conclude(session: Session, request: dict[str, Any], declared: set[str], tim
 
 
 def _read(connection: socket.socket, limit: int) -> bytes | None:
-    """The next request; None at the end of the channel, which is how a helper is told to go."""
+    """The next request; None at the end of the channel, at which a helper ends."""
     inbox = Inbox(limit)
     while True:
         chunk = connection.recv(_CHUNK)

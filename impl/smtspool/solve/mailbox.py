@@ -1,4 +1,4 @@
-"""Letters from many threads to one, which waits for them by a clock of its own."""
+"""A queue of letters from many threads to one, which waits for them by a clock that is given."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Mailbox(Generic[_L]):
             self._changed.notify()
 
     def get(self, until: float) -> _L | None:
-        """The oldest letter, as soon as there is one; None when there is none by ``until``."""
+        """Wait for the oldest letter; None if there is none by ``until``."""
         with self._changed:
             self._waits_until = until
             try:
@@ -43,6 +43,6 @@ class Mailbox(Generic[_L]):
                 self._waits_until = None
 
     def view(self) -> tuple[tuple[_L, ...], float | None]:
-        """The letters in the box, and until when somebody waits for one."""
+        """The letters that are not read yet, and until when the reader waits for one."""
         with threads.looking_at(self._changed, "a mailbox"):
             return tuple(self._letters), self._waits_until

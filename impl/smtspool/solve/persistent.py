@@ -48,15 +48,15 @@ __all__ = ["PersistentSolver"]
 class PersistentSolver:
     """One engine behind one long-lived helper; every method may be called from any thread.
 
-    Requests are served one at a time. A generation serves again only after an exchange that leaves no doubt
-    about it; cancellation, deadline, failure or any exception retires it whole, and the next request starts
+    Requests are served one at a time. A generation serves another request only after an exchange without
+    failure; cancellation, deadline, failure or any exception retires it whole, and the next request starts
     cold (F381 §2.3). A cancellation that comes before ``Settle`` makes the request *cancelled*, even if half
-    a frame was under way or the answer was already there; one that comes later changes nothing.
+    a frame was sent or the answer had arrived; one that comes later changes nothing.
 
-    Lock order: the turn at the helper (``_holder``), then the state lock. Nobody waits with the state lock
-    held, except on the condition that gives it up.
+    Lock order: the turn at the helper (``_holder``), then the state lock. No thread waits with the state lock
+    held, except on the condition that releases it.
 
-    ``clock`` is the fork server's; deadlines are absolute readings of it. The fork server stays the caller's.
+    ``clock`` is the fork server's; deadlines are absolute readings of it. The caller closes the fork server.
     """
 
     _HISTORY = 1 << 16  # attempt ids remembered, as in F371
@@ -78,7 +78,7 @@ class PersistentSolver:
         self._clock = clock
         self._wait = wait
         self._state = threading.Lock()  # protects everything below; held for moments
-        self._changed = threading.Condition(self._state)  # the turn is free, somebody was told, somebody left
+        self._changed = threading.Condition(self._state)  # the turn is free, a request was told or has left
         self._running: dict[str, set[Registration]] = {}
         self._holder: Registration | None = None  # whose turn it is: F381's I/O lock
         self._active: Registration | None = None  # whose request the generation works on
@@ -110,11 +110,11 @@ class PersistentSolver:
         * ``unknown``, reason ``timeout``, or ``cancelled: why`` if :meth:`cancel`, :meth:`close` or
           ``cancellation`` told it so;
         * ``error`` if the helper died of it (a :class:`Failure`, and a reason with the end of its stderr) or
-          sent what is no reply;
-        * else what the engine says. ``timeout_ms`` is what the engine is told; by default all the time left.
+          sent a malformed reply;
+        * else the engine's answer. ``timeout_ms`` is the engine's own limit; by default all the time left.
 
-        ``decided`` is told, on this thread and with the solver locked, why it is cancelled, or None, in the
-        moment in which that is decided. Raises
+        ``decided`` is called at ``Settle``, on this thread and with the solver locked, with the reason of the
+        cancellation or None. Raises
         :class:`ClosedError`; :class:`MisuseError` for an attempt id that was used before or a request that
         cannot be sent, neither of which costs the generation; :class:`InfrastructureError` if the machine
         gives no helper.
@@ -161,7 +161,7 @@ class PersistentSolver:
                 self._used.popitem(last=False)
             self._running.setdefault(me.query_id, set()).add(me)
             if cancellation is not None:
-                # Whoever cancels sets this first and calls cancel() next; one of the two reaches us.
+                # A canceller sets this and then calls cancel(), so one of the two reaches this request.
                 me.reason = cancellation.reason
 
     def _acquire_io(self, me: Registration) -> bool:
@@ -257,7 +257,7 @@ class PersistentSolver:
             self._changed.notify_all()
 
     def held(self, query: Query) -> int:
-        """How many of the query's assertions its helper has on its stack already."""
+        """How many of the query's assertions the helper has on its stack."""
         with self._state:
             generation = self._generation
         return 0 if generation is None else generation.held(query.levels)
@@ -267,9 +267,9 @@ class PersistentSolver:
     def cancel(self, query_id: str, reason: CancelReason) -> bool:
         """Cancel every request for ``query_id``; True if at least one was registered and is told now.
 
-        A helper is killed only if it works on one of them, and then that very helper: it is captured
-        together with the event, and a request that was told never gives its generation back. The first
-        reason a request was told stays.
+        A helper is killed only if it works on one of them. It is read together with the events, under the
+        state lock, and a request that was told retires its generation, so no other request is hit. The first
+        reason a request was told counts.
         """
         what = {"solver": self.name, "query": query_id, "reason": reason.value}
         with action("CancelSolver", **what) as step, self._state:
@@ -283,8 +283,8 @@ class PersistentSolver:
     def close(self, grace_s: float = 5.0) -> bool:
         """Refuse new requests, cancel those there are, retire the helper; True once every caller has left.
 
-        Returns within ``grace_s``: a caller still waiting for its helper to start by then has been told,
-        and cleans up behind itself. Idempotent, nothing in a forked child.
+        Returns within ``grace_s``. A caller that still waits for its helper to start then has been told, and
+        retires the helper itself. Idempotent; no effect in a forked child.
         """
         if os.getpid() != self._process:
             return True
@@ -305,7 +305,7 @@ class PersistentSolver:
         return left
 
     def _tell(self, registered: set[Registration], reason: CancelReason) -> Generation | None:
-        """Set their events; the generation to be killed for it, if any. Called under the state lock."""
+        """Set their events; returns the generation to kill, if any. Called under the state lock."""
         for one in registered:
             if one.reason is None:
                 one.reason = reason
@@ -342,13 +342,13 @@ class PersistentSolver:
             generation.retire(reason)
 
     def _is_over(self, me: Registration) -> bool:
-        """Cancelled, or out of time, which is the same thing. Called under the state lock."""
+        """Whether it is cancelled; a passed deadline cancels it too. Called under the state lock."""
         if me.reason is None and self._clock() >= me.deadline:
             me.reason = CancelReason.DEADLINE
         return me.reason is not None
 
     def _is_fit(self, reply: Reply) -> bool:
-        """An engine that raised is in doubt; one that grew too large or too old is due for replacement."""
+        """Whether the generation may go on: no error, and neither too large nor too many requests."""
         return (
             reply.status is not Status.ERROR
             and self._served < self._recycle.requests

@@ -31,7 +31,7 @@ __all__ = ["Portfolio", "RaceSummary"]
 
 @dataclass(frozen=True, slots=True)
 class RaceSummary:
-    """One finished race, for counters: ``winner`` is None if nobody decided it; ``delay_s`` is the hedge."""
+    """One finished race, for counters: ``winner`` is None if no engine answered; ``delay_s`` is the hedge."""
 
     winner: str | None
     asked: tuple[str, ...]
@@ -42,11 +42,12 @@ class RaceSummary:
 
 
 class Portfolio:
-    """Engines that race for queries. Thread-safe, though an engine serves one race at a time, and two races
-    for one query end together: solvers are told by query.
+    """Engines that race for queries. Thread-safe, but an engine serves one race at a time, and simultaneous
+    races for one query end together, since a cancellation names its query.
 
     Every engine has two helpers, started when first needed: one to solve, one to check other engines'
-    models. Fork servers stay the caller's: portfolios of several workers share them, and close before them.
+    models. The caller closes the fork servers, which portfolios of several workers share, after the
+    portfolios.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Portfolio:
             confirm=confirm,
             clock=clock,
         )
-        # A loser nobody waits for keeps its thread a little longer; the next race shall not queue for it.
+        # A loser that no race waits for keeps its thread a little longer; the next race must not wait for it.
         self._pool = pool or ThreadPoolExecutor(2 * len(names), thread_name_prefix="smtspool-race")
         self._numbers = itertools.count(1)
         self._changed = threading.Condition()  # protects the two below
@@ -117,7 +118,7 @@ class Portfolio:
 
     @property
     def races(self) -> tuple[Race, ...]:
-        """Those that run now, in the order in which they began."""
+        """The running races, in the order in which they began."""
         with threads.looking_at(self._changed, "a portfolio"):
             return tuple(self._races)
 

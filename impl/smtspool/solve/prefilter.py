@@ -1,7 +1,7 @@
-"""Which values of a domain can make a target true, where that takes no solver to see (F301).
+"""The values of a domain that can make a target true, if that can be computed without a solver (F301).
 
-Targets of path constraints mostly compare one operand with a constant. Then each value is tried by counting;
-what cannot be read that way is left to the solver with all its values.
+Targets of path constraints mostly compare one operand with a constant. Then the comparison is evaluated for
+each value; for any other target all values are kept for the solver.
 """
 
 from __future__ import annotations

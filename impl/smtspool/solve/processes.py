@@ -1,4 +1,4 @@
-"""What Linux offers to make sure that no process outlives its purpose."""
+"""Functions of Linux that make sure that no process outlives its purpose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def become_subreaper() -> None:
 class Children:
     """The children of this single-threaded process, dead ones included.
 
-    The kernel's list stays open, so that it can be read when no more descriptors are to be had.
+    The kernel's list stays open, so that it can be read when no more descriptors can be opened.
     """
 
     def __init__(self) -> None:
@@ -41,17 +41,18 @@ class Children:
 
 
 def die_with_parent(parent: int) -> None:
-    """SIGKILL for this process when ``parent`` dies; at once if it has."""
+    """Let the kernel SIGKILL this process when ``parent`` dies; at once if it is dead already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def die_with_pipe(reading_end: int) -> int:
-    """SIGKILL for this process when the last writer of the pipe is gone. Returns the descriptor to keep open.
+    """Let the kernel SIGKILL this process when the last writer of the pipe is gone.
 
-    The kernel sends it, so it comes inside native code, and to a process that is stopped. The pipe is opened
-    anew because the owner of its signals belongs to the open file, and a fork shares that.
+    Returns the descriptor to keep open. The signal works inside native code and on a stopped process. The
+    pipe is opened anew, because the owner of its signals belongs to the open file, which forked processes
+    share.
     """
     own = os.open(f"/proc/self/fd/{reading_end}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     fcntl.fcntl(own, fcntl.F_SETOWN, os.getpid())
@@ -72,10 +73,11 @@ def lower(which: int, limit: int) -> None:
 
 
 def yield_to_others(niceness: int) -> None:
-    """Lower the priority of this process, which has a session of its own, for good."""
+    """Lower the priority of this process, which has a session of its own, until it ends."""
     os.nice(niceness)
-    # Where the kernel gives every session its share, niceness counts only within the session, and the
-    # session's own is set here. It may refuse one change that comes soon after another, anybody's.
+    # If the kernel gives every session a share of its own (sched_autogroup), niceness counts only within the
+    # session, so the session's value is set too. The kernel may refuse that soon after any process has made
+    # such a change.
     with suppress(OSError), open("/proc/self/autogroup", "w") as group:
         group.write(str(os.getpriority(os.PRIO_PROCESS, 0)))
 

@@ -1,21 +1,21 @@
-"""One race: which engine is asked when, whose answer counts, and what becomes of the others.
+"""One race: which engine is asked when, whose answer counts, and how the others end.
 
-The race lives on the thread that wants the answer. Attempts run on the portfolio's threads and report to
-the race's inbox; a cancellation from outside is a letter in the same inbox. So the race decides everything,
-one letter at a time, and the only thing it ever waits for is the next letter or the next point in time.
+The race runs on the thread that wants the answer. Attempts run on the portfolio's threads and report to
+the race's inbox; a cancellation from outside is a letter in the same inbox. So one thread decides everything,
+one letter at a time, and it waits only for the next letter or the next point in time.
 
-Its steps, in the words of the model::
+Its steps, by the names of the model::
 
-    Enter         it is known to whoever closes the portfolio
+    Enter         the race joins the list of the portfolio, so that a close tells it
     Submit        an engine's part is given to the pool
     Register ...  the part asks its engine, and for ``sat`` another one (see PersistentSolver)
     Report        the part has ended: a letter
-    Tell          somebody outside ends the race: a letter
+    Tell          the race is cancelled from outside: a letter
     Hear          a letter is read
-    CallOff       the switch is set: whoever registers from here on is told at once
+    CallOff       the switch is set: a part that registers from here on is told at once
     CancelFuture  a loser that has not begun never does ...
-    CancelSolver  ... one that has is told
-    Leave         it returns
+    CancelSolver  ... one that has begun is told
+    Leave         the race returns
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Race:
         return self.limit + self.rules.grace_s
 
     def run(self) -> Conclusion:
-        """Race until an answer is accepted, nobody is left, the time is over, or it is cancelled.
+        """Race until an answer is accepted, no engine is left, the time is over, or it is cancelled.
 
         Raises :class:`InfrastructureError` if no engine was asked because none got a helper.
         """
@@ -124,7 +124,7 @@ class Race:
         return conclusion
 
     def answer(self, conclusion: Conclusion, attempts: tuple[Attempt, ...], limit_ms: int) -> Answer:
-        """The one answer to the query, whose time limit was ``limit_ms``; ``attempts`` are its account."""
+        """The answer to the query, whose time limit was ``limit_ms``, with these ``attempts``."""
         at_limit = self._ended >= self.limit
         return Answer(
             conclusion.status,
@@ -141,7 +141,7 @@ class Race:
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """What became of each engine that was asked, as far as it is known now."""
+        """The attempts of all engines that were asked, as far as their outcome is known."""
         return tuple(runner.attempt for runner in self._runners)
 
     def view(self) -> RaceView:
@@ -165,15 +165,15 @@ class Race:
         with action("Tell", race=self.name, reason=reason.value):
             self.inbox.put(reason)
             over = self.over.reason is not None
-        if over:  # nobody reads letters now, but a second opinion may be out
+        if over:  # nobody reads letters any more, but a second check of a model may run
             self.verifier.cancel(self.query.id, reason)
 
     def times(self) -> Iterator[Time]:
-        """What the policy learns from a finished race.
+        """The times of engines from which the policy learns after a race.
 
-        An engine that decided nothing has used up the time of the query, however late it joined. One that was
-        cut off is known to be slower than the winner only if it ran for longer, and one that got no helper
-        did not run. What it takes with most of a path on its stack says nothing about the next path.
+        An engine without an answer counts with the whole time of the query, however late it joined. One that
+        was cut off counts only if it ran longer than the winner, and one that got no helper not at all. Times
+        with most of a path on the stack are left out, since the next path starts without a stack.
         """
         best = min((one.said.attempt.elapsed_ms for one in self._findings() if one.accepted), default=None)
         for runner in self._runners:
@@ -194,7 +194,7 @@ class Race:
     # -- until it is decided ----------------------------------------------------------------------------
 
     def _until_decided(self) -> CancelReason:
-        """Why the race ended; LOST_RACE says that the engines decided it among themselves."""
+        """Run until the race is decided; returns why. LOST_RACE means that an engine's answer decided it."""
         while True:
             while self._can_start() and self.clock() >= self._next_start:
                 self._next_start = self._start() + self.plan.delay_s
@@ -209,13 +209,13 @@ class Race:
             reason = self._hear(letter)
             if reason is not None:
                 return reason
-            self._next_start = self.clock()  # that engine has had its say and it was not enough
+            self._next_start = self.clock()  # its answer did not decide the race
 
     def _can_start(self) -> bool:
         return bool(self._to_come) and len(self._running) < self.rules.cpus
 
     def _start(self) -> float:
-        """Give the next engine's part to the pool; when that was."""
+        """Give the next engine's part to the pool; returns the time."""
         with self._guard:
             engine = self._to_come.popleft()
         joining = bool(self._running) and self.plan.delay_s > 0
@@ -247,8 +247,8 @@ class Race:
         return Finding(said, model, self._verify(said.attempt, model, self.over))
 
     def _ask(self, runner: Runner) -> EngineAnswer:
-        """The engine's answer. What it gave up while the machine stood still is asked again, with the time it
-        had before: its own clock went on. To the model that is an engine that takes longer."""
+        """The engine's answer. If it gave up and the machine had stood still, it is asked again with the time
+        it had before, since its own clock went on. In the model that is an engine that takes longer."""
         attempt_id = runner.attempt_id
         while True:
             stood_still, left_s = self.stood_still(), self.limit - self.clock()
@@ -269,7 +269,7 @@ class Race:
             attempt_id += "+"
 
     def _report(self, runner: Runner, future: Future[Finding]) -> None:
-        """Post the letter; a part that was cancelled before it began has nothing to say."""
+        """Post the letter; a part that was cancelled before it began posts none."""
         if not future.cancelled():
             with action("Report", **self._who(runner)):
                 self.inbox.put(future)
@@ -287,7 +287,7 @@ class Race:
         )
 
     def _hear(self, letter: Future[Finding] | CancelReason) -> CancelReason | None:
-        """Read one letter; why the race is over, if it is now."""
+        """Read one letter; returns the reason if that ends the race."""
         if isinstance(letter, CancelReason):
             with action("Hear", race=self.name, letter=letter.value):
                 return letter
@@ -311,7 +311,7 @@ class Race:
     # -- the others -------------------------------------------------------------------------------------
 
     def _dismiss(self, reason: CancelReason) -> None:
-        """Cancel whoever still runs; hear those who leave at once, wait for nobody else."""
+        """Cancel all parts that still run, and read the letters of those that end at once."""
         with action("CallOff", race=self.name, reason=reason.value):
             self.over.cancel(reason)
         if not self._running:
@@ -358,10 +358,10 @@ class Race:
         return self._nothing()
 
     def _stands(self, sat: Finding, unsats: Sequence[Finding]) -> bool:
-        """Whether this ``sat`` speaks against them: unless an engine that is no party refutes its model.
+        """Whether this ``sat`` contradicts the ``unsats``, so that the race ends in a disagreement.
 
-        A refutation by an engine that says ``unsat`` is the same claim once more, not a second one; and a
-        model that any engine has confirmed stands.
+        It does not if an engine that did not say ``unsat`` refutes its model; a refutation by one that did is
+        no further evidence. A model that another engine has confirmed always does.
         """
         if sat.accepted:
             return True
@@ -375,7 +375,7 @@ class Race:
         return verdict.confirmed is not False
 
     def _nothing(self) -> Conclusion:
-        """No engine decided it. What the machine failed to do is no answer: that is raised."""
+        """The conclusion without an answer. If the machine failed every engine, that error is raised."""
         troubles = [runner.trouble for runner in self._runners]
         for trouble in troubles:
             if isinstance(trouble, InfrastructureError) and all(troubles):

@@ -1,4 +1,4 @@
-"""One call of a solver: what it asks for, what it was told, and what came of it."""
+"""One call of a solver: its request, whether it was cancelled, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ __all__ = ["Registration"]
 
 @dataclass(slots=True, eq=False)
 class Registration:
-    """One call of ``solve``: F381's event (``reason`` is set) and what the call went through."""
+    """One call of ``solve``. ``reason`` is set when it is cancelled: F381's event."""
 
     attempt_id: str
     query_id: str
     deadline: float
     decided: Callable[[CancelReason | None], object]
     reason: CancelReason | None = None
-    ended: CancelReason | None = None  # the reason that counted: what is told after Settle changes nothing
+    ended: CancelReason | None = None  # the reason that counts: ``reason`` at Settle
     generation: int = 0
-    keep: bool = False  # the generation may serve the next request: nothing is in doubt
+    keep: bool = False  # the generation may serve the next request
     reply: Reply | None = None
     failure: GenerationFailed | None = None
     trouble: InfrastructureError | None = None  # the machine gave no helper
     waiting: Waiting | None = None
 
     def decide(self) -> None:
-        """What it was told so far counts, what comes later does not. Called under the state lock."""
+        """Let the present ``reason`` count, and no later one. Called under the state lock."""
         self.ended = self.reason
         self.decided(self.ended)
 
     def view(self) -> RequestView:
-        """What it is at. Called under the state lock."""
+        """The state of the call. Called under the state lock."""
         return RequestView(
             self.attempt_id,
             self.query_id,

@@ -1,4 +1,4 @@
-"""What is asked of a helper, what it answers, and how a generation fails."""
+"""Requests to a helper, its replies, and the failures of a generation."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LAST_LINE = 300  # characters of stderr in a message
 
 
 class Op(StrEnum):
-    """What a helper can be asked."""
+    """The kinds of requests."""
 
     SOLVE = "solve"  # decide the levels, give a model of the wanted symbols
     CHECK = "check"  # decide a closed script (every symbol defined): verification of a model
-    PING = "ping"  # answer at once; tells that the helper has started, and its size
+    PING = "ping"  # answer at once; shows that the helper has started, and its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Request:
     """One request. ``attempt_id`` is fresh for every request and is echoed by the reply.
 
     ``script`` is for CHECK only: SMT-LIB text from ``set-logic`` to the last assertion; a ``check-sat`` at
-    its end is ignored. ``fresh`` forbids reuse of, and keeping, an assertion stack. ``yielding`` lowers the
-    helper's priority for good: other processes get most of a CPU that all of them want.
-    ``timeout_ms`` is a courtesy to the engine; the deadline given to ``exchange`` is the bound.
+    its end is ignored. ``fresh`` forbids to use or to keep an assertion stack. ``yielding`` lowers the
+    helper's priority until it ends, so that other processes get most of a CPU that all of them want.
+    ``timeout_ms`` is a limit that the engine keeps roughly; the deadline given to ``exchange`` is strict.
     """
 
     attempt_id: str
@@ -89,11 +89,13 @@ class Reply:
 
 
 def pushes(kept: int, total: int) -> list[int]:
-    """Where a helper that holds ``kept`` levels pushes the rest: each level alone, the oldest of many as one.
+    """The pushes by which a helper that holds ``kept`` levels adds the rest.
 
-    Whatever the next query of the path shares, longer or shorter, is kept then. On a path of 45 that shrinks
-    by one assertion this saves four fifths of the CPU time in bitwuzla and cvc5, and on one that grows it
-    costs nothing.
+    One push for each level, but a single one for all of the oldest if there are many.
+
+    So all levels that the next query of the path shares are kept, be it longer or shorter. On a path of 45
+    that shrinks by one assertion this saves four fifths of the CPU time in bitwuzla and cvc5, and on one that
+    grows it costs nothing.
     """
     return list(range(max(kept + 1, total - _ALONE), total + 1))
 
@@ -114,9 +116,9 @@ class FailureKind(StrEnum):
     ECHO = "echo"  # the answer of another request
     ENCODING = "encoding"  # not UTF-8
     GARBAGE = "garbage"  # not a reply
-    EXTRA = "extra"  # bytes that nobody asked for
+    EXTRA = "extra"  # bytes outside of a reply
     RETIRED = "retired"  # was retired before the exchange began
-    SYSTEM = "system"  # a system call failed on our side
+    SYSTEM = "system"  # a system call of the service failed
 
 
 class GenerationFailed(InfrastructureError):
@@ -134,7 +136,7 @@ class GenerationFailed(InfrastructureError):
 
     @property
     def sentence(self) -> str:
-        """All that is known, for people: in an attempt, and for a parked query."""
+        """The failure with all that is known about it, for people."""
         return ": ".join(filter(None, (self.kind.value, str(self), self.exit, self.stderr.strip())))
 
     def __str__(self) -> str:

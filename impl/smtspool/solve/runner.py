@@ -1,4 +1,4 @@
-"""One engine's part in a race: what it came to, and its line in the account."""
+"""One engine's part in a race: its outcome and its attempt."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ __all__ = ["Finding", "Runner"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What its engine says and, for ``sat``, the model with a value for every symbol, and what the verifier
-    says of that."""
+    """An engine's answer and, for ``sat``, its model with a value for every symbol and the verifier's
+    verdict."""
 
     said: EngineAnswer
     model: Mapping[str, str] = field(default_factory=dict)
@@ -34,12 +34,12 @@ class Finding:
 
     @property
     def accepted(self) -> bool:
-        """It may end the race: ``unsat``, or ``sat`` with a model that somebody else confirmed."""
+        """Whether it may end the race: ``unsat``, or ``sat`` with a model that was confirmed."""
         return self.said.status is Status.UNSAT or self.verdict.confirmed is True
 
     @property
     def unchecked(self) -> bool:
-        """A ``sat`` that nobody judged, mostly because the race was over first: not its engine's fault."""
+        """Whether it is a ``sat`` whose model was not checked, mostly because the race ended first."""
         return self.said.status is Status.SAT and self.verdict.confirmed is None
 
 
@@ -55,27 +55,27 @@ def _part(future: Future[Finding] | None) -> Part:
 
 @dataclass(slots=True, eq=False)
 class Runner:
-    """An engine in the race. ``finding`` is None until it reports, and for good if nobody waits for it."""
+    """An engine in the race. ``finding`` is None until it reports, and stays None if the race ends before."""
 
     solver: PersistentSolver
     attempt_id: str
     started: float
-    yielding: bool  # it joined later, and has only the CPU time that nobody else wants
+    yielding: bool  # it joined later, and runs at a lower CPU priority
     finding: Finding | None = None
     trouble: InfrastructureError | MisuseError | None = None  # why it could not be asked
     told: CancelReason | None = None
     future: Future[Finding] | None = None  # of its part; None if that was refused a thread
-    settled: bool = False  # whatever it is told now comes too late
+    settled: bool = False  # its solver has decided, so a cancellation comes too late
     ended: CancelReason | None = None  # why it settled on being cancelled
 
     def settle(self, reason: CancelReason | None) -> None:
-        """Its solver has decided what comes of it; on the thread that asks."""
+        """Record that its solver has decided, on the thread that asks."""
         self.ended = reason
         self.settled = True
 
     @property
     def attempt(self) -> Attempt:
-        """Its line in the account of the race."""
+        """The attempt, as the answer lists it."""
         if self.finding is not None:
             verdict = self.finding.verdict
             return replace(self.finding.said.attempt, verified=verdict.confirmed)
@@ -89,13 +89,13 @@ class Runner:
         return attempt(Status.UNKNOWN, reason=f"cancelled: {why}", cancelled=True, cancel_reason=why)
 
     def view(self) -> PartView:
-        """How far it has come."""
+        """The state of this part."""
         known = self.finding is not None or self.trouble is not None
         return PartView(self.solver.name, self.attempt_id, _part(self.future), known, self.told)
 
     @property
     def complaint(self) -> str:
-        """Why its part decided nothing."""
+        """Why this part gave no answer."""
         attempt = self.attempt
         if self.finding is not None and attempt.status is Status.SAT:
             refuted = self.finding.verdict.confirmed is False

@@ -1,7 +1,8 @@
-"""Time in which this process could work: what a limit on solving is measured in.
+"""A clock of the time in which this process could run, by which limits on solving are measured.
 
-A stopped process (SIGSTOP, a frozen cgroup or virtual machine) does nothing, and the machine's clock goes on.
-Stopped together with its helpers, a service would find all its limits passed, with nothing tried.
+While a process is stopped (SIGSTOP, a frozen cgroup or virtual machine), the machine's clock goes on. By that
+clock, a service that was stopped together with its helpers would find all limits passed although nothing was
+tried.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from smtspool import threads
 __all__ = ["RunningTime"]
 
 _TICK_S = 0.5
-_STANDSTILL_S = 2.0  # a busy machine may keep a thread waiting for less
+_STANDSTILL_S = 2.0  # a thread may wait almost so long on a busy machine
 
 
 class RunningTime:
     """A clock that leaves out the times in which this process stood still. Thread-safe.
 
-    While it is entered, a thread of it reads it twice a second: readings that lie further apart than two
-    seconds mean that nothing here ran in between. Before and afterwards it leaves nothing out.
+    While it is entered, a thread reads it twice a second. If two readings lie more than two seconds apart,
+    the process did not run in between, and that time is left out. Before and afterwards nothing is left out.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

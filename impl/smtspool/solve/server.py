@@ -42,7 +42,7 @@ class Server:
         signal.signal(signal.SIGCHLD, _noted)
 
     def serve(self) -> None:
-        """Until the service closes the control socket or dies; then nothing is left below this process."""
+        """Work until the service closes the control socket or dies; then kill all descendants."""
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._wake, select.POLLIN)
@@ -57,7 +57,7 @@ class Server:
                 return
 
     def _obey(self) -> bool:
-        """One word of the service; False when there are no more."""
+        """Handle one message of the service; False at the end."""
         try:
             message = control.receive(self._control)
             if message is None:
@@ -94,7 +94,7 @@ class Server:
     def _reap(self) -> None:
         while (pid := _first_dead()) is not None:
             if pid in self._helpers:
-                # The unreaped leader keeps its group id from being used again.
+                # The group id cannot be reused while the leader is not reaped.
                 with suppress(ProcessLookupError):
                     os.killpg(pid, signal.SIGKILL)
             _, status = os.waitpid(pid, 0)
@@ -103,19 +103,19 @@ class Server:
                 self._dead.append((pid, os.waitstatus_to_exitcode(status)))
         if self._dead and not self._kill_orphans():
             for pid, code in self._dead:
-                with suppress(OSError):  # the service has gone; serve() is about to see that
+                with suppress(OSError):  # the service has ended; serve() will notice
                     control.send(self._control, Word.EXITED, pid, code)
             self._dead.clear()
 
     def _kill_orphans(self) -> bool:
-        """Kill what dead helpers left behind; True while there is any. A live helper adopts its own."""
+        """Kill processes that dead helpers left; True while there are any. A living helper adopts its own."""
         orphans = self._children() - self._helpers
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         return bool(orphans)
 
     def _end(self) -> None:
-        """Leave nothing behind."""
+        """Kill and reap all descendants."""
         signal.set_wakeup_fd(-1)
         while alive := self._children():
             for pid in alive:
@@ -135,7 +135,7 @@ def _first_dead() -> int | None:
 
 
 def _noted(_signal: int, _frame: FrameType | None) -> None:
-    """SIGCHLD has nothing to do here: the wake-up descriptor ends the poll."""
+    """The handler of SIGCHLD does nothing: the wake-up descriptor ends the poll."""
 
 
 def main(arguments: list[str]) -> None:

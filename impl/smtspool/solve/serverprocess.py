@@ -1,6 +1,6 @@
-"""One process of a fork server, as the service holds it: asked for helpers, told of their deaths.
+"""The service's side of one fork server process: it asks for helpers and receives reports of their deaths.
 
-What is said between the two: :mod:`.control`; the process itself: :mod:`.server`.
+:mod:`.control` has the messages, :mod:`.server` the process itself.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .spec import EngineSpec, HelperLimits
 
 __all__ = ["Launch", "ServerProcess"]
 
-_STUCK_S = 5.0  # a fork server that has owed a helper that long is given up; it takes 0.3 s to start
+_STUCK_S = 5.0  # a fork server that has not given a helper for so long is replaced; one starts in 0.3 s
 _LONGEST_POLL_S = 3600.0  # poll() counts milliseconds in an int
 _OBITUARY_S = 1.0  # from the end of its control socket until a process has died
 _COMPLAINT = 300  # characters of its last words in a message
 
 
 def _shell(stack: int) -> tuple[str, ...]:
-    """Runs what follows under a larger stack limit, which the kernel lays memory out for at exec only."""
+    """The start of a command that runs with a larger stack limit, which takes effect only at exec."""
     return "/bin/sh", "-c", 'ulimit -S -s "$0" 2>/dev/null; exec "$@"', str(stack // 1024)
 
 
 class Launch:
-    """A helper asked for: our ends of its channel and error pipe; its pid and pidfd; how it ended."""
+    """A requested helper: the service's ends of channel and error pipe, its pid and pidfd, how it ended."""
 
     __slots__ = ("answered", "asked", "channel", "error", "exit", "pid", "pidfd", "stderr")
 
@@ -71,8 +71,8 @@ class Launch:
 class ServerProcess:
     """One process of the fork server.
 
-    Threads that wait for different words of it share one socket: one of them reads at a time, hands out what
-    it reads, and wakes the others. Lock order: ``_changed`` only.
+    Threads that wait for different messages share one socket: one of them reads at a time, delivers what it
+    reads, and wakes the others. The only lock is ``_changed``.
     """
 
     def __init__(self, spec: EngineSpec, limits: HelperLimits, clock: Callable[[], float]) -> None:
@@ -97,13 +97,13 @@ class ServerProcess:
             undo.callback(self._control.close)
             theirs.callback(channel.close)
             self._control.setblocking(False)
-            # Nothing is ever written to the lifeline: when the service dies, however it dies, its end of file
+            # Nothing is ever written to the lifeline. When the service dies, in any way, its end of file
             # makes the kernel kill each helper.
             lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
             undo.callback(os.close, self._lifeline)
             theirs.callback(os.close, lifeline)
-            # What is printed before the engine is there says what is wrong with it. The pipe is read when the
-            # process has ended; what it cannot hold is dropped, so that nobody waits for us.
+            # Output before the engine is imported tells what is wrong with it. The pipe is read when the
+            # process has ended; output that it cannot hold is dropped, so that the process never waits.
             self._complaints, stderr = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
             undo.callback(os.close, self._complaints)
             theirs.callback(os.close, stderr)
@@ -132,7 +132,7 @@ class ServerProcess:
 
     @property
     def last_words(self) -> str:
-        """Of the process that has ended: the last line that it printed, or how it ended."""
+        """The last line that the process printed before it ended, or how it ended."""
         with self._changed:
             if self._lifeline >= 0:
                 self._hear_complaints()
@@ -155,7 +155,7 @@ class ServerProcess:
         return bool(self._ahead)
 
     def launch_ahead(self) -> None:
-        """Ask for the next helper and do not wait. What goes wrong shows when it is taken."""
+        """Ask for the next helper without waiting. An error is raised when it is taken."""
         with self._changed, suppress(InfrastructureError):
             self._ahead.append(self._launch())
 
@@ -165,9 +165,9 @@ class ServerProcess:
             launch = self._ahead.popleft() if self._ahead else self._launch()
         if not self._wait(lambda: launch.answered or self._ended, deadline):
             with self._changed:
-                self._ahead.appendleft(launch)  # its answer still comes, in its turn
+                self._ahead.appendleft(launch)  # its answer will come in its turn
             if self._clock() - launch.asked > _STUCK_S:
-                self._popen.kill()  # it may never answer (stopped, say); the next spawn starts another one
+                self._popen.kill()  # it may be stopped and never answer; the next spawn starts another one
             raise InfrastructureError("the fork server gave no helper before the deadline")
         if launch.pidfd < 0:
             launch.close()
@@ -181,7 +181,7 @@ class ServerProcess:
         return launch.exit
 
     def close(self, deadline: float) -> None:
-        """The server kills and reaps its helpers when the control socket ends, then leaves."""
+        """Close the control socket, at which the server kills and reaps its helpers and ends."""
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
         try:
@@ -206,10 +206,10 @@ class ServerProcess:
             self._control.close()
 
     def _launch(self) -> Launch:
-        """Under the lock, so that the order of requests is the order of answers.
+        """Ask for a helper; under the lock, so that answers come in the order of requests.
 
-        Queued before it is sent: a signal may unwind this thread in between, and no answer may meet an empty
-        queue.
+        The launch is queued before it is sent, since a signal may unwind this thread in between, and an
+        answer needs its entry in the queue.
         """
         if self._ended:
             raise InfrastructureError("no helper process: the fork server has ended")
@@ -230,7 +230,7 @@ class ServerProcess:
                 except OSError as error:
                     self._unanswered.pop()
                     if isinstance(error, BrokenPipeError):
-                        self._receive()  # the server is on its way out; what it said last ends with that
+                        self._receive()  # the server is ending; read its last messages
                     raise
                 forks.keep(channel.fileno())
                 undo.pop_all()
@@ -263,7 +263,7 @@ class ServerProcess:
                     self._changed.notify_all()
 
     def _receive(self) -> None:
-        """Take what has come, under the lock."""
+        """Read and deliver the messages that have arrived, under the lock."""
         while True:
             try:
                 message = control.receive(self._control)
@@ -283,7 +283,7 @@ class ServerProcess:
                 continue
             launch = self._unanswered.popleft()
             launch.answered = True
-            if launch.channel.fileno() < 0:  # its asker was unwound; the helper leaves as its channel closes
+            if launch.channel.fileno() < 0:  # its caller was unwound; the helper ends as its channel closes
                 for fd in fds:
                     os.close(fd)
                 continue
@@ -293,7 +293,7 @@ class ServerProcess:
                 launch.pid = pid
             if fds:
                 launch.pidfd = fds[0]
-            else:  # the fork failed, or we are out of descriptors; that helper leaves when its channel closes
+            else:  # the fork failed, or no descriptor is left; that helper ends when its channel closes
                 launch.error = OSError(value or errno.EMFILE, os.strerror(value or errno.EMFILE))
 
     def _end(self) -> None:

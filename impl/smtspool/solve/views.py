@@ -1,4 +1,4 @@
-"""What solvers and races are doing, as values: for ``status``, for a debugger, for conformance.
+"""Snapshots of solvers and races: for ``status``, for a debugger, for conformance.
 
 A view is a copy of one object, made under the lock of that object and from any thread, so it shows a state in
 which the object was. The views inside a :class:`PortfolioView` are made one after the other.
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Waiting(StrEnum):
-    """What a request waits for between two of its steps."""
+    """The reason why a request waits between two of its steps."""
 
     TURN = "turn"  # another request has the helper
     HELPER = "helper"  # a helper is being started
@@ -39,8 +39,8 @@ class Waiting(StrEnum):
 class RequestView:
     """One call of :meth:`PersistentSolver.solve` that has not returned.
 
-    ``reason`` is what it was told, ``ended`` what of that counted when it was decided. ``reply``, ``failure``
-    and ``trouble`` say what came of it: at most one of them is set.
+    ``reason`` is why it was cancelled, ``ended`` the reason that counted when it settled. ``reply``,
+    ``failure`` and ``trouble`` are its outcome: at most one of them is set.
     """
 
     attempt_id: str
@@ -66,8 +66,8 @@ class HelperView:
 
 @dataclass(frozen=True, slots=True)
 class SolverView:
-    """One engine's solver. ``holder`` and ``active`` are attempt ids: whose turn at the helper it is, and on
-    whose request the helper works. ``leaving``: a call of ``close`` waits for the requests to leave."""
+    """One engine's solver. ``holder`` is the attempt that has the turn at the helper, ``active`` the one that
+    the helper works on. ``leaving``: a call of ``close`` waits for the requests to leave."""
 
     name: str
     engine: str
@@ -80,7 +80,7 @@ class SolverView:
 
 
 class Part(StrEnum):
-    """How far an engine's part in a race has come."""
+    """The states of an engine's part in a race."""
 
     QUEUED = "queued"  # no thread of the pool has taken it
     RUNNING = "running"
@@ -91,7 +91,7 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartView:
-    """An engine in a race. ``known``: the race has read what came of it; ``told``: why it was dismissed."""
+    """An engine in a race. ``known``: the race has read its outcome; ``told``: why it was dismissed."""
 
     solver: str
     attempt_id: str
@@ -116,7 +116,7 @@ class RaceView:
 
 
 class Closing(StrEnum):
-    """How far the latest call of a portfolio's ``close`` has come."""
+    """The stages of a portfolio's ``close``."""
 
     OPEN = "open"
     TOLD = "told"  # it takes no race, and cancels those there are

@@ -12,7 +12,7 @@ __all__ = ["Engine", "EngineDied", "EngineError", "Session", "WantedSymbol", "lo
 
 
 def load_engine(spec: EngineSpec) -> Engine:
-    """Import the engine. Each lives in its own module so that a helper carries one."""
+    """Import the engine. Each has its own module, so that a helper imports only one."""
     if spec.command is not None:
         from .external import External
 
@@ -26,7 +26,7 @@ def load_engine(spec: EngineSpec) -> Engine:
 
 
 def warm_up(engine: Engine) -> None:
-    """Let a bundled engine do before it is forked what it does once: pages, tables, interpreter caches."""
+    """Let a bundled engine do before forks what it does only once: fill tables, caches and pages."""
     for incremental in (False, True):
         session = engine.open(incremental=incremental)
         session.load("(set-logic QF_BV)")

@@ -1,4 +1,4 @@
-"""What every engine can do inside its helper."""
+"""The interface of engines inside a helper."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Engine", "EngineDied", "EngineError", "Session", "WantedSymbol"]
 
 
 class EngineError(Exception):
-    """The engine refused the text or failed in an orderly way; the text says why. Its session is over."""
+    """The engine refused the text or reported an error; the message says which. Its session has ended."""
 
 
 class EngineDied(Exception):
-    """The process of the engine was killed or has crashed; the text says how. Its helper dies of it too, so
-    that the query is treated as one that killed its helper."""
+    """The process of the engine was killed or has crashed; the message says how. The helper then ends too, so
+    that the query counts as one that killed its helper."""
 
 
 class WantedSymbol(NamedTuple):
-    """A symbol whose value is asked for: name in SMT-LIB spelling, sort, and the sorts of its parameters."""
+    """A symbol whose value is wanted: name in SMT-LIB spelling, sort, and the sorts of its parameters."""
 
     name: str
     sort: str
@@ -43,11 +43,11 @@ class Session(Protocol):
     def pop(self) -> None: ...
 
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
-        """SAT, UNSAT, or UNKNOWN and why. Engines keep their time limit roughly, at best."""
+        """SAT, UNSAT, or UNKNOWN with a reason. Engines keep the time limit only roughly."""
 
     @property
     def ended(self) -> bool:
-        """A check was cut off and took the session along: there is nothing left to do but to close it."""
+        """Whether the session ended because a check was cut off; then it can only be closed."""
 
     def values(self, wanted: Sequence[WantedSymbol]) -> dict[str, str]:
         """After SAT, of symbols that were loaded: value texts; of a function symbol its ``define-fun``."""
@@ -62,5 +62,5 @@ class Engine(Protocol):
         """A session that has options and no logic yet."""
 
     def evaluate(self, closed: str) -> Status | None:
-        """What assertions without free symbols come to, by rewriting alone; None if that does not tell."""
+        """The status of assertions without free symbols, by rewriting alone; None if that does not tell."""
         return None

@@ -36,7 +36,7 @@ class BitwuzlaEngine(Engine):
 
 
 class BitwuzlaSession:
-    ended = False  # the library ends a check, not itself
+    ended = False  # a time limit ends the check and not the session
 
     def __init__(self, options: Any) -> None:
         self._parser: Any = bitwuzla.Parser(bitwuzla.TermManager(), options)
@@ -49,13 +49,13 @@ class BitwuzlaSession:
             raise EngineError(str(error)) from error
 
     def push(self) -> None:
-        self.load("(push 1)")  # the parser keeps the scopes of symbols, so it must be told, not the solver
+        self.load("(push 1)")  # through the parser, which keeps the scopes of symbols
 
     def pop(self) -> None:
         self.load("(pop 1)")
 
     def check(self, timeout_ms: int) -> tuple[Status, str | None]:
-        # The library's own limit is fixed when a solver is made; this one costs nothing measurable.
+        # The library's own limit cannot be changed after a solver is made; this one takes no measurable time.
         end = time.monotonic() + timeout_ms / 1000
         self._solver = self._parser.bitwuzla()  # there is none before the logic is set
         self._solver.configure_terminator(lambda: time.monotonic() > end)

@@ -24,9 +24,9 @@ from .text import TextSession, definitions, hexadecimal
 __all__ = ["External"]
 
 _CHUNK = 64 * 1024
-_REFUSED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # by the machine, for a while
+_REFUSED = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # the machine may allow it later
 _ENDING_S = 1.0  # from the end of a command's output until it has exited
-_SHELL_SIGNAL = 128  # and more is a shell's exit code for a command that a signal ended
+_SHELL_SIGNAL = 128  # a shell adds the number of the signal that ended its command
 _COMPLAINT = 500  # characters quoted of what an engine printed
 _OUTPUT = 64 << 20  # bytes that one answer may have
 
@@ -45,14 +45,14 @@ class External(Engine):
         if not self._spec.interactive:
             return FileSession(self._spec.command, preamble)
         command, self._ready = self._ready, None
-        if command is not None and command.has_exited(0.0):  # nobody's query did that
+        if command is not None and command.has_exited(0.0):  # before any query was asked
             command.end()
             command = None
         command = command or Command(self._spec.command, subprocess.PIPE)
         return InteractiveSession(command, preamble, self)
 
     def start_ahead(self, words: Sequence[str]) -> None:
-        """The next session's process. If it cannot start now, that session will say so."""
+        """Start the process of the next session. If that fails, opening the session raises the error."""
         with suppress(EngineError, EngineDied):
             self._ready = Command(words, subprocess.PIPE)
 
@@ -134,13 +134,13 @@ class Command:
         return self._pidfd < 0
 
     def has_exited(self, within_s: float) -> bool:
-        """Whether it is over, or soon is, without our doing."""
+        """Whether the command ends by itself within this time."""
         poller = select.poll()
         poller.register(self._pidfd, select.POLLIN)
         return bool(poller.poll(int(within_s * 1000)))
 
     def ended_early(self) -> EngineError | EngineDied:
-        """It has said less than it should; what became of it."""
+        """The error for a command that ended before its answer was complete."""
         killed_by_us = self.ended or not self.has_exited(_ENDING_S)
         how = self.end()
         if self.death is None or killed_by_us:
@@ -149,7 +149,7 @@ class Command:
 
     @property
     def death(self) -> EngineDied | None:
-        """Of a command that has ended: the signal it died of, seen by us or by the shell that ran it."""
+        """The error for a command that a signal ended, as kernel or shell report; None for others."""
         code = self._popen.returncode
         if 0 <= code <= _SHELL_SIGNAL:
             return None
@@ -157,7 +157,7 @@ class Command:
         return EngineDied(f"{self.words[0]!r} was ended by signal {signal_number}")
 
     def end(self) -> str:
-        """Kill the command and all it left behind; how it ended. Idempotent."""
+        """Kill the command and all its descendants; returns how it ended. Idempotent."""
         if not self.ended:
             self._popen.kill()
             self._popen.wait()
@@ -183,7 +183,7 @@ class InteractiveSession(TextSession):
         self._engine = engine
         self._marks = itertools.count(1)
         self._end: float | None = None  # of the check under way
-        self.run(f"(set-option :print-success false){preamble}")  # "unsupported" is no trouble yet
+        self.run(f"(set-option :print-success false){preamble}")  # "unsupported" is accepted here
 
     def run(self, commands: str) -> str:
         command = self._command
@@ -222,8 +222,8 @@ class InteractiveSession(TextSession):
 
 
 class FileSession(TextSession):
-    """One run of the command for each check, of which the query is an anonymous file: nothing is left if all
-    is killed. The stack is kept here, as text, and each file is what is on it."""
+    """Runs the command once for each check. The stack is kept here as text and written to an anonymous file,
+    which vanishes if all processes are killed."""
 
     def __init__(self, words: Sequence[str], preamble: str) -> None:
         self._words = words
@@ -263,13 +263,13 @@ class FileSession(TextSession):
             os.close(query)
 
     def _read(self, printed: str, how: str) -> tuple[Status, str | None]:
-        """The first word decides, and only if what follows is what follows such a word."""
+        """The status by the first word; an error if the rest of the output does not fit that word."""
         word, _, rest = printed.strip().partition("\n")
         rest = rest.strip()
         if word == "sat" and how == "exit 0" and rest.startswith("("):
             self._model = rest
             return Status.SAT, None
-        # There is no model of unsat, which some commands say in words and some in their exit code too.
+        # After unsat there is no model; some commands report that as an error, some also by their exit code.
         if word == "unsat" and how.startswith("exit") and (not rest or rest.startswith("(error")):
             return Status.UNSAT, None
         if word in ("unknown", "timeout"):

@@ -1,4 +1,4 @@
-"""Engines that are spoken to in SMT-LIB commands and answer in SMT-LIB text."""
+"""Sessions of engines that take SMT-LIB commands and answer in SMT-LIB text."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TextSession:
         raise EngineError(f"check-sat was answered with {' '.join(words)[:200]!r}")
 
     def why_unknown(self) -> str:
-        """Never decides anything: texts differ between engines and versions."""
+        """The engine's reason for ``unknown``, for people only, since the texts differ between engines."""
         try:
             _, reason = items(self.run("(get-info :reason-unknown)"))
         except (EngineError, ValueError):
@@ -71,13 +71,13 @@ class TextSession:
             for name, pair in zip(names, pairs, strict=True):
                 found[name] = hexadecimal(_two(pair)[1])
         if len(constants) < len(wanted):
-            # Functions are no terms in SMT-LIB 2.6, so their values stand only in the whole model.
+            # In SMT-LIB 2.6 a function is no term, so its value can be read only from the whole model.
             model = definitions(self.run("(get-model)"))
             found |= {s.name: hexadecimal(model[s.name]) for s in wanted if s.params and s.name in model}
         return found
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to release."""
 
 
 def hexadecimal(value: str) -> str:
