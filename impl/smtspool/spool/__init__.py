@@ -1,8 +1,9 @@
 """Admission: from files in a spool to queries in a store (F363, F364, F365).
 
 ``<spool>/{incoming,accepted,rejected}/`` and ``.ingest.lock``. One consumer at a time lists, reads, commits
-and moves; producers only publish. What a store is stays with the caller: :meth:`Spool.scan` takes a function.
-Whoever reads other files from a spool uses the same names and the same judge, :class:`Quarantine`.
+and moves; producers only publish. The store belongs to the caller, who passes :meth:`Spool.scan` a function
+that commits. Code that reads other files from a spool uses the same names and the same judge,
+:class:`Quarantine`.
 """
 
 from smtspool.spool.names import is_published, may_submit

@@ -1,8 +1,8 @@
 """One pass over ``incoming/``, by the holder of the admission lock.
 
-Each ``action`` is an atomic step of the model ``spool_admission``; a process may die before any of them, and
-the next pass converges. What makes it so is one order: the store commit is durable before the first move of
-its batch, every sidecar before the move of its file, and a file is in ``incoming/`` until its move.
+Each ``action`` is an atomic step of the model ``spool_admission``. A process may die before any of them, and
+the next pass completes its work, because of their order: the commit is durable before the first move of its
+batch, every sidecar before the move of its file, and a file is in ``incoming/`` until its move.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Folders(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Admissible:
-    """A file that was read stably and decoded whole."""
+    """A file that did not change while it was read, and was decoded whole."""
 
     name: str
     identity: Identity
@@ -61,11 +61,11 @@ class Tally:
 
 
 class Fate(StrEnum):
-    """How a ``Move`` went."""
+    """The outcome of a ``Move``."""
 
     MOVED = "moved"
-    GONE = "gone"  # its producer removed it after it was read; what was read is committed
-    REPLACED = "replaced"  # what the name leads to stays for the next pass: another file, or a stuck one
+    GONE = "gone"  # its producer removed it after it was read; its queries are committed
+    REPLACED = "replaced"  # another file has the name, or it cannot be moved; it stays for the next pass
 
 
 class Admission:
@@ -97,7 +97,7 @@ class Admission:
         self._batch_bytes = 0
 
     def holds(self, queries: int, size: int) -> bool:
-        """True once the open batch has at least so many queries (or files), or bytes of query text."""
+        """Whether the open batch has at least so many queries (or files), or bytes of query text."""
         return max(self._batch_queries, len(self._batch)) >= queries or self._batch_bytes >= size
 
     def examine(self, name: str) -> None:
@@ -105,7 +105,7 @@ class Admission:
         with action("Open", consumer=self._consumer, file=name) as step:
             try:
                 entry = self._quarantine.open(name)
-            except FileNotFoundError:  # its producer, or an operator, took it back
+            except FileNotFoundError:  # its producer or an operator removed it
                 step.outcome = "gone"
                 return
             except Unstable:
@@ -135,8 +135,8 @@ class Admission:
         self._batch_bytes += sum(query.size for query in queries)
         identity = entry.identity
         mark = file_mark(entry.name, identity.ino, identity.mtime_ns)
-        # By ctime, which a rename sets: a copy may keep the mtime of its original. Before there was a service
-        # nobody kept it waiting.
+        # The file came at its ctime, which the rename set; its mtime may be that of an original. Time before
+        # this service ran does not count as waiting.
         since = max(identity.ctime_ns / 1e9, self._serving_since)
         file = QueryFile(entry.name, mark, identity.size, since, queries)
         return Admissible(entry.name, identity, file)
@@ -174,7 +174,7 @@ class Admission:
         self.tally.latency.extend(max(0.0, now - one.file.since) for one in good)
 
     def _write_sidecars(self, bad: Sequence[Rejection]) -> dict[str, str]:
-        """File to the name that its sidecar keeps; all of them are durable."""
+        """Write the sidecars, durably; returns for each file the name that its sidecar keeps for it."""
         kept: dict[str, str] = {}
         drafts: list[Draft] = []
         try:
@@ -219,10 +219,10 @@ class Admission:
         return fate
 
     def _move(self, name: str, identity: Identity, to: Directory, new_names: Iterable[str]) -> Fate:
-        # Identity is compared on both sides of the rename: before, because a batch is long; after, because
-        # only the rename itself takes the name out of a producer's hands. What was not read is put back; it
-        # takes a producer that replaces a published file in that very instant, and a crash in the next, to
-        # leave an unread file there.
+        # The identity is compared before the rename, because a batch takes a while, and after it, because a
+        # producer may replace the file until the rename. A file that was not read is put back. It stays in
+        # the other folder only if a producer replaces the file just before the rename and this process dies
+        # just after it.
         try:
             if not Identity.of(self._incoming.stat(name)).moved_from(identity):
                 return Fate.REPLACED
@@ -241,7 +241,8 @@ def _decode(name: str, data: bytes, limits: Limits) -> tuple[Query, ...]:
     except (AdmissionError, MemoryError):
         raise
     except Exception as defect:
-        # The boundary to hostile input: the decoder's own failure is about this file, and the pass goes on.
+        # Input may be hostile: an unexpected exception of the decoder rejects this file, and the pass goes
+        # on.
         raise AdmissionError(Reason.INTERNAL, f"{type(defect).__name__}: {defect}") from defect
 
 

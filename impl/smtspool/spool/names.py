@@ -1,4 +1,4 @@
-"""Which names a spool looks at, and which it makes up. Lengths are bytes, as the file system counts them."""
+"""The names that a spool reads, and those that it makes. Lengths are in bytes, as the file system counts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def is_published(name: str) -> bool:
 
 
 def may_submit(name: str, limit: int) -> bool:
-    """True if ``name`` can be one entry of ``incoming/`` and will be looked at there."""
+    """True if ``name`` can be an entry of ``incoming/`` and scans will read it."""
     plain = bool(name) and "/" not in name and "\0" not in name
     return plain and is_published(name) and len(os.fsencode(name)) <= limit
 
 
 def free_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
-    """``name`` itself, then for when it is taken ``stem~token.suffix``, cut to ``limit()`` bytes."""
+    """``name`` itself, then, in case it is taken, ``stem~token.suffix``, cut to ``limit()`` bytes."""
     yield name
     stem, suffix = split_suffix(name)
     if len(suffix) > _LONGEST_SUFFIX:
@@ -39,7 +39,7 @@ def free_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
 def quarantine_names(name: str, limit: Callable[[], int]) -> Iterator[str]:
     """As :func:`free_names`, with room for :data:`ERROR` behind, and never ending in it.
 
-    So every ``*.error`` in ``rejected/`` is a sidecar, whatever producers call their files.
+    So every ``*.error`` in ``rejected/`` is a sidecar, whatever names producers use.
     """
     room = limit() - len(ERROR)
     if name.endswith(ERROR):

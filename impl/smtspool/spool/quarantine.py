@@ -1,8 +1,8 @@
-"""``rejected/``: every bad file beside a sidecar that says why, and no sidecar without its file.
+"""``rejected/``: every bad file beside a sidecar with the reason, and no sidecar without its file.
 
 The sidecar of ``rejected/<name>`` is ``rejected/<name>.error``. It is on disk before the file moves, so a
 crash can only leave a sidecar whose file is still in ``incoming/``. The next holder of the lock finds it
-(:meth:`Quarantine.repair`): it is completed when its file is judged bad again, and removed otherwise.
+(:meth:`Quarantine.repair`). If the file is judged bad again, the sidecar is completed, otherwise removed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SCHEMA = "smtspool-rejection-v1"
 _SIDECAR_BYTES = 1 << 16
 _MESSAGE_CHARACTERS = 2000
 TOLD_PER_MINUTE = 20
-# What a rename says of the entry, unless it is the folder's: it is a directory that is not ours to write to,
-# or a mount point.
+# Errors of a rename that may come from the entry itself: a directory that this user may not write, or a mount
+# point.
 _IMMOVABLE = frozenset({errno.EACCES, errno.EPERM, errno.EBUSY})
 
 
@@ -65,9 +65,9 @@ class Rejection:
 
 
 class Refusals:
-    """A warning for each file that is taken into quarantine, until there are too many in a minute.
+    """Logs a warning for each rejected file, up to a limit per minute; the sidecars describe all of them.
 
-    The sidecars tell of all of them. For one thread."""
+    For one thread."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -90,7 +90,7 @@ class Refusals:
 
 @dataclass(slots=True)
 class Memory:
-    """What a quarantine remembers from one scan to the next, also where its folders are opened anew."""
+    """State that a quarantine keeps from one scan to the next, even if its folders are opened anew."""
 
     in_order: DirectoryState | None = None  # of rejected/, when repair had nothing left to do there
     stuck: dict[str, Identity] = field(default_factory=dict)  # bad entries of incoming/ that cannot be moved
@@ -98,7 +98,7 @@ class Memory:
 
 
 class Quarantine:
-    """The judge of the files in ``incoming/``, and ``rejected/`` in the hands of the lock's holder.
+    """Judges the files in ``incoming/`` and manages ``rejected/``, for the holder of the lock.
 
     For one thread. A scan begins with :meth:`repair`; it opens each file with :meth:`open` and reads it with
     :meth:`judge`. A file that is bad moves after :meth:`write_sidecar`.
@@ -110,15 +110,15 @@ class Quarantine:
         self._incoming = incoming
         self._rejected = rejected
         self._memory = memory or Memory()
-        # A file in incoming/ -> the name that a leftover sidecar keeps for it in rejected/.
+        # File in incoming/ to the name that a leftover sidecar keeps for it in rejected/.
         self._leftovers: dict[str, str] = {}
 
     def repair(self, now: float) -> None:
-        """Undo what a dead holder left: temporary files, and sidecars that nothing will complete.
+        """Remove what a dead holder left: temporary files, and sidecars whose file will not come.
 
-        A sidecar whose very file still waits in ``incoming/`` is kept to be completed. A lone ``*.error``
-        that smtspool did not write is nobody's sidecar and stays. A folder that was in order and has not
-        changed is not listed again, however full it is.
+        A sidecar whose file is still in ``incoming/``, with the same identity, is kept to be completed. A
+        ``*.error`` that smtspool did not write stays. A folder that was in order and has not changed is not
+        listed again, since it may be full.
         """
         stuck = self._memory.stuck
         for name in [name for name in stuck if not self._incoming.exists(name)]:
@@ -147,13 +147,13 @@ class Quarantine:
             self._discard(sidecar)
 
     def _origin(self, sidecar: str) -> tuple[str, Identity] | None:
-        """Name and identity of the file that a sidecar of ours is about."""
+        """Name and identity of the file that a sidecar of smtspool is about; None for other files."""
         try:
             document = json.loads(read_stable(self._rejected, sidecar, _SIDECAR_BYTES)[0])
             if document["schema"] == _SCHEMA:
                 return str(document["name"]), Identity(**document["identity"])
         except (AdmissionError, Unstable, FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
-            pass  # a stranger's file, or one being changed by an operator
+            pass  # a file of another program, or one that an operator is changing
         return None
 
     def _waits(self, name: str, identity: Identity) -> bool:
@@ -165,8 +165,8 @@ class Quarantine:
     def open(self, name: str) -> Entry:
         """Open ``name`` in ``incoming/``, to be judged.
 
-        An entry that could not be moved away is not judged again until it changes: it is :exc:`Unstable`, and
-        a leftover sidecar of it is removed.
+        An entry that could not be moved away is not judged again until it changes; until then this raises
+        :exc:`Unstable` and removes a leftover sidecar of it.
 
         :raises FileNotFoundError: it is gone
         :raises Unstable: it cannot be judged now
@@ -178,7 +178,7 @@ class Quarantine:
         return open_entry(self._incoming, name)
 
     def judge(self, entry: Entry, limit: int, decode: Callable[[bytes], T]) -> T | Rejection:
-        """What ``decode`` makes of the content of ``entry``, of at most ``limit`` bytes; or why it is bad.
+        """The result of ``decode`` for the content of ``entry`` (at most ``limit`` bytes), or why it is bad.
 
         :raises Unstable: the file changed meanwhile
         """
@@ -191,14 +191,14 @@ class Quarantine:
             return Rejection(entry.name, entry.identity, refusal, digest)
 
     def draft_sidecar(self, rejection: Rejection, now: float) -> Draft:
-        """The sidecar, not yet seen by anybody, nor durable."""
+        """The sidecar under a temporary name, not durable yet."""
         return Draft.write(self._rejected, rejection.sidecar(now))
 
     def write_sidecar(self, rejection: Rejection, draft: Draft) -> str:
         """Publish the sidecar; returns the name it keeps in ``rejected/``. Durable after ``rejected.sync()``.
 
-        A leftover is completed: same name, today's verdict. A taken name gives file and sidecar one fresh
-        suffix, so neither overwrites anything nor loses its partner.
+        A leftover sidecar is written again under its name with the present verdict. If a name is taken, file
+        and sidecar get the same fresh suffix, so that neither overwrites another file and they stay together.
         """
         kept = self._leftovers.get(rejection.name)
         if kept is not None:
@@ -217,7 +217,7 @@ class Quarantine:
         self._memory.refusals.tell(rejection, kept)
 
     def is_immovable(self, rejection: Rejection, error: OSError) -> bool:
-        """Whether ``error`` refused the move for what the entry is, and not because the machine failed."""
+        """Whether ``error`` of the move is due to the entry itself, and not to a failure of the machine."""
         return (
             error.errno in _IMMOVABLE
             and all(map(_may_change, (self._incoming, self._rejected)))
@@ -233,17 +233,17 @@ class Quarantine:
         )  # fmt: skip
 
     def drop_leftover(self, name: str) -> None:
-        """Remove a leftover sidecar of ``name``, which is good or stays: nothing will complete it."""
+        """Remove a leftover sidecar of ``name``, which is good or stays, so that the sidecar is of no use."""
         kept = self._leftovers.pop(name, None)
         if kept is not None:
             self.drop_sidecar(kept)
 
     def drop_sidecar(self, kept: str) -> None:
-        """Remove the sidecar of a file that will not come."""
+        """Remove the sidecar of a file that is not moved."""
         self._discard(kept + ERROR)
 
     def _discard(self, name: str) -> None:
-        with suppress(FileNotFoundError, IsADirectoryError):  # an operator's doing, both
+        with suppress(FileNotFoundError, IsADirectoryError):  # an operator may have caused either
             self._rejected.unlink(name)
 
 

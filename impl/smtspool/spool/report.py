@@ -1,4 +1,4 @@
-"""What one scan did, in numbers that add up."""
+"""The report of one scan, in numbers."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ __all__ = ["Outcome", "ScanReport"]
 
 
 class Outcome(StrEnum):
-    """F364 §8.7: "empty" and "busy" are different things."""
+    """How a scan ended. An empty spool and a busy lock are told apart, which F364 §8.7 leaves open."""
 
     BUSY = "busy"  # another consumer has the spool; nothing was listed, stored, made or moved
-    IDLE = "idle"  # the spool was ours and held nothing to look at
+    IDLE = "idle"  # this scan had the lock and found no files
     SCANNED = "scanned"
 
 
@@ -21,13 +21,13 @@ class ScanReport:
     """One scan. Counts are of files, except ``created`` and ``replayed``, which are of queries."""
 
     outcome: Outcome
-    accepted: int = 0  # stored, and moved or already taken away by its producer
+    accepted: int = 0  # stored, and moved or removed by its producer
     rejected: int = 0  # quarantined with a sidecar
-    deferred: int = 0  # unstable, replaced, or bad and immovable: left where they are for the next scan
+    deferred: int = 0  # changing, replaced, or bad and immovable: left for the next scan
     created: int = 0
     replayed: int = 0  # already stored under the same content
     bytes: int = 0  # of the accepted files
-    backlog: int | None = None  # files left in incoming/ by this scan; None when busy, which may not look
+    backlog: int | None = None  # files left in incoming/ by this scan; None when busy
     finished: bool = True  # False: the budget ran out, and the next scan goes on after the last name
     lock_wait_ns: int = 0  # since this spool object first found the lock busy; so far, when still busy
     latency: tuple[float, ...] = ()  # seconds that each accepted file waited for its commit

@@ -1,4 +1,4 @@
-"""The spool as producers and consumers hold it."""
+"""The spool, as producers and consumers use it."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ __all__ = ["Spool"]
 _TOGETHER = 256
 _LOCK = ".ingest.lock"
 _FOLDERS = ("incoming", "accepted", "rejected")
-# A batch is open no longer: a consumer that is killed again and again still gets ahead by what it settles.
+# The longest time that a batch is open, so that a consumer which is killed again and again still makes
+# progress.
 _BATCH_S = 0.1
 
 
 class Spool:
-    """A spool directory, anchored: once open, no link put into its path can lead anywhere else.
+    """A spool directory, held by descriptor, so that a link put into its path later cannot redirect it.
 
     Close it, or use it as a context manager. Any thread may call :meth:`submit` and :meth:`backlog`; one
     thread at a time calls :meth:`scan` and :meth:`wait`.
 
-    Errors: an ``OSError``, of ours or of ``commit``, arrives as the cause of an
-    :class:`~smtspool.errors.InfrastructureError`; other errors of ``commit`` (``sqlite3.Error``) arrive as
-    they are. Either way the lock is free and every file that was not moved is still in ``incoming/``.
+    An ``OSError``, also one of ``commit``, becomes the cause of an
+    :class:`~smtspool.errors.InfrastructureError`; other errors of ``commit`` (``sqlite3.Error``) propagate.
+    After an error the lock is free and every file that was not moved is still in ``incoming/``.
     """
 
     def __init__(self, root: Directory, limits: Limits) -> None:
         self._root = root
         self._limits = limits
-        self._resume_after = ""  # the last name a scan came to before its budget ran out
+        self._resume_after = ""  # the last name of a scan whose budget ran out
         self._busy_since: float | None = None  # by the clock of scan
-        self._seen: DirectoryState | None = None  # incoming/, just before it was last listed to the end
+        self._seen: DirectoryState | None = None  # incoming/, just before the last listing that was finished
         self._memory = Memory()
 
     @classmethod
@@ -66,7 +67,7 @@ class Spool:
         with _infrastructure(f"cannot open the spool {os.fspath(path)}"), ExitStack() as undo:
             root = undo.enter_context(Directory.open(path, create=create))
             for name in _FOLDERS:
-                with suppress(FileNotFoundError):  # a scan makes it; one that is a link is refused at once
+                with suppress(FileNotFoundError):  # a scan will make it; a link is refused here
                     root.child(name, create=create).close()
             undo.pop_all()
             return cls(root, limits or Limits())
@@ -74,12 +75,12 @@ class Spool:
     def submit(self, name: str, data: bytes) -> str:
         """Publish ``data`` durably as one file of ``incoming/``; returns its name, fresh if it was taken.
 
-        :raises MisuseError: ``name`` would not be looked at (hidden, ``*.tmp``, a path, too long)
+        :raises MisuseError: no scan would read ``name`` (hidden, ``*.tmp``, a path, too long)
         """
         return self.submit_many([(name, data)])[0]
 
     def submit_many(self, files: Iterable[tuple[str, bytes]]) -> list[str]:
-        """As :meth:`submit` for each, with one directory sync; after an error some are published."""
+        """As :meth:`submit` for each file, with one directory sync; after an error some are published."""
         published: list[str] = []
         try:
             with self._root.child("incoming", create=True) as incoming:
@@ -119,14 +120,14 @@ class Spool:
     ) -> ScanReport:
         """One admission pass (F364 §4), or the part of one that fits into ``budget_s``.
 
-        Without the lock nothing happens: ``Outcome.BUSY``. With it ``incoming/`` is listed once, and its
+        If the lock is busy nothing happens: ``Outcome.BUSY``. Else ``incoming/`` is listed once, and its
         files are read, committed and moved in batches of about ``batch`` queries, ``batch_bytes`` of query
-        text, or a tenth of a second, whichever comes first; so much is in memory at a time. The budget is
-        looked at after every file, and at least one file is settled; an unfinished pass goes on after its
-        last name at the next call.
+        text, or a tenth of a second, whichever comes first; one batch is in memory at a time. The budget is
+        checked after every file, and at least one file is settled; the next call continues an unfinished
+        pass after its last name.
 
-        ``commit`` stores the queries of files in one durable transaction and says which are new; raising
-        means that none were stored. ``count_rejected`` hears how many files were rejected, batch by batch,
+        ``commit`` stores the queries of files in one durable transaction and returns which are new; if it
+        raises, none are stored. ``count_rejected`` is called with the number of rejected files of each batch,
         also of one that fails. A file waits from when it came, but not from before ``serving_since``.
         ``clock`` measures spans, ``wall`` is compared with file times; both in seconds.
 
@@ -223,8 +224,9 @@ class Spool:
     ) -> bool:
         """Wait until a scan may find something; False after ``timeout_s`` seconds or once ``stop`` is set.
 
-        True at once if ``incoming/`` changed since it was last listed (also by our own moves) or if the last
-        scan was unfinished. Only a hint, in both directions: scan now and then whatever it says.
+        True at once if ``incoming/`` has changed since it was last listed (also by moves of a scan) or if the
+        last scan was unfinished. It may be wrong in both directions, so callers must scan at times in any
+        case.
         """
         with _infrastructure("cannot watch the spool"), self._root.child("incoming", create=True) as incoming:
             return wait_for_change(
@@ -232,7 +234,7 @@ class Spool:
             )
 
     def close(self) -> None:
-        """Give the descriptor back; again is harmless."""
+        """Close the descriptor; repeating it is harmless."""
         self._root.close()
 
     def __enter__(self) -> Self:

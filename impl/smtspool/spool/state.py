@@ -1,4 +1,4 @@
-"""Has a directory changed? Its ``mtime`` moves with every name that is added, renamed or removed."""
+"""Tells whether a directory has changed, by its ``mtime``, which every added or removed name changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COARSEST_CLOCK_S = 2.0  # of the file systems in use; FAT
 
 
 class DirectoryState(NamedTuple):
-    """Equal states, the first of them at rest: no name in the directory has changed in between."""
+    """If two states are equal and the first is at rest, no name in the directory has changed in between."""
 
     dev: int
     ino: int
@@ -25,5 +25,5 @@ class DirectoryState(NamedTuple):
         return cls(status.st_dev, status.st_ino, status.st_mtime_ns)
 
     def is_at_rest(self, now: float) -> bool:
-        """True if a change from now on must give another ``mtime``."""
+        """True if any change from ``now`` on gives another ``mtime``."""
         return now - self.mtime_ns / 1e9 > _COARSEST_CLOCK_S

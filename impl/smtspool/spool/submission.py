@@ -1,4 +1,4 @@
-"""Publishing many files at once, and what producers that were killed over it leave behind."""
+"""Publishing many files at once, and removing temporary files of producers that were killed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from smtspool.spool.names import free_names, may_submit
 
 __all__ = ["ABANDONED_S", "publish", "sweep"]
 
-# A producer gives its files their names within seconds. Age, not a lock, says that it is dead: producers run
-# on other hosts, too, and locks may not reach from one to the other. One that slept through a day is told.
+# A producer renames its temporary files within seconds. A file so much older belongs to a dead one. Locks
+# could not tell that, since producers run on other hosts too. One that was suspended for a day gets an error.
 ABANDONED_S = 86_400.0
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
 
 def publish(incoming: Directory, files: Iterable[tuple[str, bytes]], published: list[str]) -> bool:
-    """Publish all of them, or after an error some; False if there were none.
+    """Publish all files, or some if an error occurs; False if there were none.
 
     Their names, each fresh if it was taken, are added to ``published``. Durable after ``incoming.sync()``.
     Raises MisuseError for a name that no scan would look at.
@@ -46,10 +46,10 @@ def publish(incoming: Directory, files: Iterable[tuple[str, bytes]], published: 
 
 
 def sweep(incoming: Directory, names: Sequence[str], now: float) -> None:
-    """Remove those of ``names`` that a producer has left for a day at ``now``, seconds of the epoch."""
+    """Remove those of ``names`` that are a day old at ``now``, in seconds since the epoch."""
     for name in names:
         if name.endswith(".tmp") and _TEMPORARY.fullmatch(name):
-            with suppress(OSError):  # gone meanwhile, or another user's: it hurts nobody
+            with suppress(OSError):  # it is gone, or belongs to another user; it does no harm
                 if incoming.stat(name).st_mtime < now - ABANDONED_S:
                     incoming.unlink(name)
 

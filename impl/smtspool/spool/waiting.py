@@ -1,7 +1,7 @@
-"""Waiting for new files: notification where the system has it, a cheap look now and then everywhere.
+"""Waiting for new files: by inotify where it works, and everywhere by checking at intervals.
 
-The kernel's own interface is called: it takes one descriptor and no thread. A library that starts a thread
-for it ends the process where the machine refuses one.
+The kernel's interface is called directly, which takes one descriptor and no thread. A library that starts a
+thread for it would end the process if the machine refuses the thread.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from smtspool.spool.names import is_published
 __all__ = ["wait_for_change"]
 
 _ROUND_S = 0.25
-_STEP_S = 0.05  # how long a stop may go unnoticed
-_BURST_S = 0.05  # files that come one behind the other are one piece of news ...
-_QUIET_S = 0.01  # ... until nothing has come for so long
+_STEP_S = 0.05  # the longest time until a stop is noticed
+_BURST_S = 0.05  # files that follow each other are reported together, for at most so long ...
+_QUIET_S = 0.01  # ... or until no file has come for so long
 
 _IN_CLOSE_WRITE, _IN_MOVED_TO, _IN_CREATE = 0x8, 0x80, 0x100
 _IN_Q_OVERFLOW = 0x4000
@@ -41,8 +41,8 @@ def wait_for_change(
 ) -> bool:
     """True when a published file appears in ``path`` or ``has_changed()``; False at timeout or on ``stop``.
 
-    ``has_changed`` is asked first, again when the watch has begun, and then four times a second: that serves
-    file systems without notification (network, FUSE, a used-up inotify limit).
+    ``has_changed`` is called first, again when the watch has begun, and then four times a second, for file
+    systems without notification (network, FUSE) and a used-up inotify limit.
     """
     if has_changed():
         return True
@@ -70,9 +70,9 @@ def _let_a_burst_pass(notices: _Notices, clock: Callable[[], float]) -> None:
 
 
 class _Notices:
-    """What the kernel says of published files that are made, written or moved into a directory.
+    """Notifications of the kernel about published files that are made, written or moved into a directory.
 
-    Where it says nothing, :meth:`come` only waits.
+    If there are none, :meth:`come` only waits.
     """
 
     def __init__(self, path: str) -> None:
@@ -83,7 +83,7 @@ class _Notices:
             self._poller.register(self._fd, select.POLLIN)
 
     def come(self, timeout_s: float) -> bool:
-        """Whether there is news within ``timeout_s`` seconds."""
+        """Whether a notification comes within ``timeout_s`` seconds."""
         if not self._poller.poll(timeout_s * 1000):
             return False
         with suppress(BlockingIOError):
@@ -115,7 +115,7 @@ def _watch(path: str) -> int:
 
 
 def _published(events: bytes) -> list[bool]:
-    """Of each event, whether it is about a published file; events that were lost may have been."""
+    """For each event whether it is about a published file; True if events were lost."""
     found = []
     while events:
         _, mask, _, length = _EVENT.unpack_from(events)
