@@ -1,4 +1,4 @@
-"""What the service answers to a query, and what each engine that it asked came to."""
+"""The service's answer to a query, and the attempt of each engine that it asked."""
 
 from __future__ import annotations
 
@@ -11,35 +11,39 @@ __all__ = ["Answer", "Attempt", "Failure", "Status"]
 
 
 class Status(StrEnum):
-    """The four answers. They are never blurred: an engine that crashed did not say ``unknown``."""
+    """The four answers. An engine that crashed gives ``error`` and not ``unknown``."""
 
     SAT = "sat"
     UNSAT = "unsat"
     UNKNOWN = "unknown"  # asked and not decided: timeout, disagreement, unverified
-    ERROR = "error"  # never properly asked: refused by every engine, or helpers died of it
+    ERROR = "error"  # every engine refused the query, or helpers died of it
 
     @property
     def definite(self) -> bool:
-        """True for ``sat`` and ``unsat``."""
+        """True for ``sat`` and ``unsat``.
+
+        >>> [status.value for status in Status if status.definite]
+        ['sat', 'unsat']
+        """
         return self in (Status.SAT, Status.UNSAT)
 
 
 class Failure(StrEnum):
-    """Why an attempt that nobody cancelled is not what its engine says of the query."""
+    """Why an attempt that was not cancelled has no answer of its engine."""
 
-    REFUSED = "refused"  # the engine calls the query an error
-    CRASHED = "crashed"  # its helper died over it
-    NO_REPLY = "no-reply"  # what its helper sent is no reply to it
-    UNASKED = "unasked"  # it could not be asked: the machine gave no helper
-    UNHEARD = "unheard"  # it answered, and the race was over
+    REFUSED = "refused"  # the engine reported the query as an error
+    CRASHED = "crashed"  # the helper died while it solved the query
+    NO_REPLY = "no-reply"  # the helper sent something that is no reply
+    UNASKED = "unasked"  # the engine could not be asked, since the machine gave no helper
+    UNHEARD = "unheard"  # the engine answered after the race was over
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One engine's part in the race for one query. Times are milliseconds of wall time.
 
-    ``reason`` is a sentence for people. ``failure`` is for the program that raced: a result and its JSON keep
-    the sentence alone, and two attempts that differ in nothing else are equal.
+    ``reason`` is a sentence for people. ``failure`` is for the service that ran the race. It is not part of a
+    stored result or its JSON, and two attempts that differ only in it are equal.
     """
 
     attempt_id: str
@@ -59,15 +63,15 @@ class Attempt:
 class Answer:
     """The answer to one query.
 
-    A ``sat`` answer that leaves the service carries a complete ``model`` (every declared symbol has a
-    value, as SMT-LIB text) and ``verified_by``: ``evaluator``, or another engine than ``engine``. ``unknown``
-    and ``error`` carry a ``reason``. ``at_limit`` marks what was answered at or past the time limit: it is
-    reported, and never reused; ``limit_ms`` is that limit.
+    A ``sat`` answer of the service has a complete ``model`` (every declared symbol has a value, as SMT-LIB
+    text) and ``verified_by``: ``evaluator``, or another engine than ``engine``. ``unknown`` and ``error`` have
+    a ``reason``. ``at_limit`` marks an answer that was given at or after the time limit ``limit_ms``; such an
+    answer is reported, but not reused for other queries.
     """
 
     status: Status
     model: Mapping[str, str] | None = None
-    values: Mapping[str, str] | None = None  # under the model, of the terms that a get-value asked for
+    values: Mapping[str, str] | None = None  # of the terms of a get-value, under the model
     engine: str | None = None
     reason: str | None = None
     verified_by: str | None = None
@@ -80,7 +84,7 @@ class Answer:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What each engine said that was asked and called the query an error, or died of it."""
+        """The reasons of engines that were asked and refused the query or died of it."""
         failed = (one for one in self.attempts if one.status is Status.ERROR and one.generation)
         return tuple([f"{one.engine}: {one.reason}" for one in failed])
 

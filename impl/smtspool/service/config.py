@@ -48,7 +48,12 @@ def setting(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that can be set, with its default."""
+    """All settings with their defaults.
+
+    >>> from dataclasses import replace
+    >>> replace(Settings(), jobs=2, engines=("bitwuzla", "z3")).engines
+    ('bitwuzla', 'z3')
+    """
 
     jobs: int = setting(
         min(len(os.sched_getaffinity(0)), MAX_JOBS),
@@ -159,8 +164,11 @@ class Settings:
 
     @classmethod
     def load(cls, campaign: Campaign | str | os.PathLike[str] | None = None) -> Settings:
-        """What is in force for a campaign, its object or its folder, or outside of any: the defaults, the
-        campaign's ``smtspool.toml`` and ``SMTSPOOL_*`` in the environment. Raises ConfigError."""
+        """The effective settings of a campaign, given as object or folder, or, without one, of none.
+
+        They come from the defaults, the campaign's ``smtspool.toml`` and ``SMTSPOOL_*`` in the environment.
+        Raises ConfigError.
+        """
         if isinstance(campaign, str | os.PathLike):
             campaign = Path(campaign)
         settings, _ = load(campaign if campaign is None or isinstance(campaign, Path) else campaign.root)
@@ -173,7 +181,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One setting as it is in force: ``origin`` is ``default``, a file, a variable, or ``flag``."""
+    """One effective setting; ``origin`` is ``default``, a file, a variable, or ``flag``."""
 
     name: str
     value: Any
