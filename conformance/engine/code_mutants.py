@@ -1,7 +1,7 @@
 """Small faults in the code of a protocol, generated from its syntax.
 
-What is changed are the functions that take steps of the model, those with an ``action`` in them. A mutant
-replaces the text of one whole function, so it applies exactly as long as that function is what it was.
+Only functions that take steps of the model are changed, which are those with an ``action`` in them. A mutant
+replaces the text of one whole function, so it applies only while that function is unchanged.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class CodeMutant:
 
     @property
     def digest(self) -> str:
-        """Another one as soon as the place or the change is; what else is in the function is not in it."""
+        """Of the changed place and the change, but of nothing else in the function."""
         return sha256(f"{self.mutant.name}\0{self.mutant.fault}\0{self.text}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A place in a tree, and what is to be done there."""
+    """A place in a tree, and the change to make there."""
 
     operator: str
     told: str
@@ -81,7 +81,7 @@ def _blocks(function: ast.AST) -> Iterator[list[ast.stmt]]:
 
 
 def _is_droppable(statement: ast.stmt) -> bool:
-    """Not what only gives a local name its value: without it the function is no function."""
+    """Whether a statement may be dropped: not one that only binds a local name, which the rest needs."""
     if isinstance(statement, ast.Expr):
         return not isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.Assign):
@@ -98,7 +98,7 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 def _may_swap(first: ast.stmt, second: ast.stmt) -> bool:
-    """Two that do something each, and the second is no function of the first."""
+    """Whether two statements may be swapped: both have effects, and the second does not need the first."""
     for one in (first, second):
         if isinstance(one, (ast.Return, ast.Raise)) or not any(
             isinstance(n, ast.Call) for n in ast.walk(one)

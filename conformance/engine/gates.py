@@ -1,10 +1,10 @@
-"""Gates: real participants, released one step at a time, killed at will.
+"""Gates: real participants, released one step at a time, killed at any of them.
 
 A *participant* is a process (or a thread) that runs real code. The code reports each atomic step twice: ahead
-of it (the *gate*, where the participant stands until the scheduler lets it go) and after it. Between two
-steps nothing is held, so a participant that waits for another one without a gate shows up as blocked, one
-that takes a step nobody expects stands at an unexpected gate, and one that ends is dead; each with a
-deadline.
+of it (the *gate*, where the participant stands until the scheduler releases it) and after it. Between two
+steps a participant is not held. So one that waits for another without a gate is reported as blocked, one that
+takes a step that was not expected stands at an unexpected gate, and one that ends is dead; each of these has
+a deadline.
 
 The code's side is :class:`Gate`: ``before`` and ``after`` fit any seam that calls around its steps. The
 scheduler's side is :class:`Participant`. Between them runs one socket with one JSON document per packet.
@@ -50,7 +50,7 @@ PACKET = 1 << 18
 
 
 class GateError(AssertionError):
-    """A participant did something else than it was released for. The message says who, where and what."""
+    """A participant did not take the step it was released for. The message names participant and steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class Participant:
         self.close()
 
     def close(self) -> None:
-        """Hang up; a participant that still runs ends at its next gate. Again is harmless."""
+        """Close the connection; a participant that still runs ends at its next gate. Idempotent."""
         self._link.close()
         if self._pidfd >= 0:
             os.close(self._pidfd)

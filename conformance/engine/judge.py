@@ -1,13 +1,14 @@
-"""What TLC says of many mutants of one module, in few runs.
+"""TLC's verdicts on many mutants of one module, in few runs.
 
 All mutants of a module go into one text: a definition becomes a choice by a variable ``mutant``, which every
 behaviour keeps, and TLC explores all of them side by side. Two questions are asked with each bound:
 
-1. Which invariant or action property does it violate? It is not explored beyond that.
-2. If none: is its labelled graph another one? Steps of the original and of the mutant are both followed, and
+1. Which invariant or action property does the mutant violate? It is not explored beyond the first violation.
+2. If none: does its labelled graph differ? Steps of the original and of the mutant are both followed, and
    a step that only one of the two has is the answer.
 
-Who is not seen with one bound is tried with the next, so the richest comes first.
+A mutant that is not caught with one bound is tried with the next, so the bound with the largest graph comes
+first.
 
 A mutant whose evaluation fails (``Head`` of nothing) stops TLC. It is set down as caught by "evaluation", and
 the others go on in another run. Mutants of the fairness are not steps: each is judged by itself, by the
@@ -44,7 +45,7 @@ _KEYWORDS = (
 )
 _ORIGINAL = "Original"
 _NOTHING = '""'
-_FEW, _MANY = 16, 64  # so many are not halved any more, so many take long
+_FEW, _MANY = 16, 64  # groups of so few are not split; so many take long
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Judge:
         self._tlc = Tlc()
 
     def ask(self, mutants: Sequence[ModelMutant], cfgs: Sequence[tuple[Path, int]]) -> None:
-        """Both questions, with every bound, of those that have no verdict."""
+        """Ask both questions, with every bound, about the mutants that have no verdict."""
         numbered = dict(enumerate(mutants, 1))
         for path, deep in cfgs:
             for question in (self._violations, self._differences):
@@ -179,7 +180,7 @@ View == <<{self._view or "act"}, mutant>>
         return failed is not None
 
     def _tlc_says(self, folder: Path, *, quick: bool) -> tuple[str, int | None]:
-        """What was printed, and the mutant in which an evaluation failed."""
+        """TLC's output, and the mutant whose evaluation failed."""
         try:
             run, cfg = folder / "MutantRun.tla", folder / "MutantRun.cfg"
             result = self._tlc.run(run, cfg, timeout_s=3600.0, quick=quick)
@@ -276,10 +277,10 @@ def judge(
     view: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Mapping[str, str]:
-    """Name -> what caught it first: "invariant ...", "property ...", "graph: ...", or "evaluation".
+    """Name -> what caught the mutant first: "invariant ...", "property ...", "graph: ...", or "evaluation".
 
-    Whoever is not in it has survived. ``cfgs`` are tried in turn, each with the depth beyond which no mutant
-    is followed.
+    A mutant that is missing in the result has survived. ``cfgs`` are tried in turn, each with the depth
+    beyond which no mutant is followed.
     """
     asked = Judge(bounded, view, say)
     asked.ask([mutant for mutant in mutants if mutant.operator != "drop fairness"], cfgs)

@@ -2,10 +2,10 @@
 
 ``manifest.toml`` in a model's folder pins for every cfg the outcome, the property that fails, the numbers
 of generated and distinct states, the depth, and a digest of the modules and the cfg. A run that differs in
-any of these fails, and so does a cfg that is not listed: a model that silently became smaller is the usual
-way to a green result. A run of the kind ``graph`` also pins the committed corpus of its labelled graph,
-which must come out again. A safety run also names one bound to raise: ``check_raised`` repeats it with
-that, for long nights.
+any of these fails, and so does a cfg that is not listed, because otherwise a model that became smaller by
+mistake would pass. A run of the kind ``graph`` also pins the committed corpus of its labelled graph, which
+must be the result again. A safety run also names one bound to raise; ``check_raised`` repeats the run with
+that, which takes hours.
 """
 
 from __future__ import annotations

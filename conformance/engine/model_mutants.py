@@ -1,8 +1,9 @@
 """Small faults in a TLA+ module, generated from its text.
 
-Operators change one place of one definition that belongs to ``Init``, ``Next`` or ``Fairness``. What the
-properties speak with is left alone: a judge must not change along with what he judges. Layout means something
-in TLA+ (the bullets of a list stand in one column), so a change keeps the columns of whatever follows it.
+Operators change one place of one definition that belongs to ``Init``, ``Next`` or ``Fairness``. Definitions
+that the properties use are not changed, since a property must not change together with what it checks.
+Columns have a meaning in TLA+ (the bullets of a list stand in one column), so a change keeps the columns of
+the text that follows.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NEIGHBOURS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An operator at the margin. ``body`` is without comments, each line where it stands in the module."""
+    """A definition that begins at the margin. ``body`` has no comments, and each line keeps its columns."""
 
     name: str
     parameters: str  # "(c, f)", or nothing
@@ -70,7 +71,7 @@ class Module:
 
     @cached_property
     def spoken(self) -> frozenset[str]:
-        """What the properties of the module are made of."""
+        """The definitions that the properties of the module use."""
         return self.closure(*(name for name, _ in identifiers(self.path).values()))
 
     def closure(self, *names: str) -> frozenset[str]:
@@ -86,7 +87,7 @@ class Module:
         return frozenset(found)
 
     def assigned(self, text: str) -> tuple[str, ...]:
-        """The variables whose next value a part of a step says, by itself or by an operator it takes."""
+        """The variables whose next value a part of a step defines, itself or through an operator."""
         found = set(re.findall(r"\b(\w+)'\s*(?:=|\\in\b)", text))
         for kept in re.findall(r"UNCHANGED\s*(<<[^>]*>>|\w+)", text):
             found |= set(re.findall(r"\w+", kept))
@@ -111,12 +112,12 @@ class ModelMutant:
 
     @property
     def digest(self) -> str:
-        """Another one as soon as the definition or the change is."""
+        """Of the definition and the change."""
         return sha256(f"{self.definition.body}\0{self.body}".encode()).hexdigest()[:16]
 
 
 def _blanked(text: str) -> str:
-    """``text`` without comments, and everything else where it was."""
+    """``text`` with comments replaced by spaces, so that everything else keeps its place."""
 
     def blank(hit: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", hit[0])

@@ -1,8 +1,8 @@
 """Named faults in the code under test, and the proof that the harness sees them.
 
 A mutant replaces text of the sources while they are imported, in a process of its own, so every importer sees
-it. Each replaced text must occur exactly once: a mutant that no longer applies is an error, never a kill. A
-*control* replaces text by something equivalent and must survive, or kills say nothing.
+it. Each replaced text must occur exactly once: a mutant that does not apply is an error, never a kill. A
+*control* replaces text by something equivalent and must survive; if it is killed, other kills prove nothing.
 """
 
 from __future__ import annotations

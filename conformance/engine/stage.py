@@ -1,12 +1,12 @@
 """Gates for threads of this process: real threads that stand still between any two steps.
 
-:mod:`.gates` holds processes, which can be killed; here threads share the objects under test, which can be
-looked at while nobody moves. A *player* is one thread with one call after the other. It stands at a gate, is
-idle, or waits for something that another player or the environment must do; what counts as such a wait is
-told by the caller's ``waits``, from the real state. :meth:`Stage.come_to_rest` returns when nobody moves.
+:mod:`.gates` holds processes, which can be killed. Here threads share the objects under test, which can be
+read while no thread runs. A *player* is one thread that makes one call after the other. It stands at a gate,
+is idle, or waits for something that another player or the environment must do; the caller's ``waits`` tells
+from the real state whether it does. :meth:`Stage.come_to_rest` returns when no player moves.
 
-A *guest* is a player whose thread is somebody else's, that of a pool for instance. It is expected, comes when
-its thread takes its first step, and is gone when ``waits`` says so.
+A *guest* is a player whose thread belongs to the code under test, for example to a pool. It is expected,
+comes when its thread takes its first step, and is gone when ``waits`` says so.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Stage:
         quiet: Callable[[], bool] = lambda: True,
         patience_s: float = 10.0,
     ) -> None:
-        """``quiet`` says that threads which are no players stand still too."""
+        """``quiet`` tells whether threads that are no players stand still too."""
         self.players: dict[str, Player] = {}
         self._waits = waits
         self._quiet = quiet
@@ -130,11 +130,11 @@ class Stage:
             self._by_thread[threading.get_ident()] = player
 
     def owner(self, thread: threading.Thread) -> Player | None:
-        """Whose thread that is now."""
+        """The player to which the thread belongs."""
         return self._by_thread.get(thread.ident or 0)
 
     def call(self, name: str, what: Callable[[], Any]) -> None:
-        """Make an idle player call ``what``; it then stands at the first gate, or wherever it comes."""
+        """Make an idle player call ``what``; it then goes on to the first gate, a wait, or the end."""
         player = self.players[name]
         with self._changed:
             if not isinstance(player.position, Idle):
@@ -181,7 +181,7 @@ class Stage:
         return True
 
     def close(self, end: Callable[[], None]) -> None:
-        """Open all gates, ``end`` what players wait for, and see every thread off."""
+        """Open all gates, ``end`` what players wait for, and join every thread."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -196,7 +196,7 @@ class Stage:
 
 
 def frames(thread: threading.Thread | None) -> list[FrameType]:
-    """Where a thread is, innermost first; nothing when it has ended, or not begun."""
+    """The frames of a thread, innermost first; none when it has ended or has not begun."""
     frame = None if thread is None or thread.ident is None else sys._current_frames().get(thread.ident)
     found = []
     while frame is not None:

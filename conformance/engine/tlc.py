@@ -31,7 +31,7 @@ JAR_SHA256 = "58c6df9a1045beb341ee947bc640fe8d89988ad1d0b700e392aa8dd97502129a"
 
 
 class TlcError(RuntimeError):
-    """TLC could not be run to a verdict; the message carries the end of what it printed, ``output`` all."""
+    """TLC gave no verdict; the message has the end of its output, ``output`` all of it."""
 
     def __init__(self, message: str, output: str = "") -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one run said. ``coverage`` maps an action to (distinct states it found, times it was taken)."""
+    """The result of one run. ``coverage``: action to (distinct states it found, times it was taken)."""
 
     outcome: Outcome
     violated: str | None
