@@ -1,8 +1,9 @@
 """Telemetry files: from ``spool/telemetry/`` into the coordinator's window, or into quarantine.
 
-One file is one run. It is read like a query file, from one stable regular file, and stays where it is until
-the checkpoint that holds its record is on disk: a crash in between has it observed twice, never lost. What
-is no telemetry moves to ``spool/rejected-telemetry/`` beside a sidecar that says why (F364 §4).
+One file is one run. It must be a regular file that does not change while it is read, like a query file. It
+stays until the checkpoint with its record is on disk; after a crash in between it is observed twice, but
+never lost. A file that is not telemetry moves to ``spool/rejected-telemetry/`` beside a sidecar with the
+reason (F364 §4).
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ def submit_telemetry(spool: Path, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 class Intake:
-    """The telemetry folder in the hands of one service, for as long as it lives. For one thread."""
+    """The telemetry folder, which one service at a time uses. For one thread."""
 
     def __init__(self, spool: Path, *, wall: Callable[[], float] = time.time) -> None:
-        """Opens the folders of the spool at ``spool``, and makes them where they are missing."""
+        """Opens the folders of the spool at ``spool``, and makes missing ones."""
         with Directory.open(spool) as root:
             self._incoming = root.child(FOLDER, create=True)
             self._rejected = root.child(REJECTED, create=True)
@@ -46,14 +47,14 @@ class Intake:
         self._locked = False
         self._quarantine = Quarantine(self._incoming, self._rejected)
         self._wall = wall
-        self._taken: dict[str, Identity] = {}  # observed, and not yet known to be on disk
+        self._taken: dict[str, Identity] = {}  # observed, but perhaps not on disk yet
         self.accepted = 0
         self.rejected = 0
 
     def take(self, observe: Callable[[Mapping[str, Any]], bool], enough: Callable[[], bool]) -> bool:
-        """Observe what is new, in the order of names, until ``enough``; False if something is left.
+        """Observe new files, in the order of names, until ``enough``; False if some are left.
 
-        Nothing happens while another service has the folder.
+        Nothing happens while another service uses the folder.
         """
         if not self._locked:
             self._locked = self._lock.try_acquire()
@@ -63,7 +64,7 @@ class Intake:
         for name in sorted(filter(is_published, self._incoming.names())):
             if enough():
                 return False
-            with suppress(Unstable, FileNotFoundError):  # another time, or never
+            with suppress(Unstable, FileNotFoundError):  # it is read later, if it still exists
                 self._take(name, observe)
         return True
 
@@ -111,7 +112,7 @@ class Intake:
         write_durable(self._incoming, f"feedback-{os.urandom(8).hex()}.json", data, replace=False)
 
     def remove_taken(self) -> None:
-        """Remove the files of every record taken so far: a checkpoint holds them now."""
+        """Remove the files of all records taken so far, which are in a checkpoint."""
         for name, identity in self._taken.items():
             if self._is_still(name, identity):
                 with suppress(FileNotFoundError):
@@ -125,7 +126,7 @@ class Intake:
             return False
 
     def close(self) -> None:
-        """Give lock and descriptors back; again is harmless."""
+        """Release the lock and close all descriptors; idempotent."""
         self._lock.release()
         self._locked = False
         self._rejected.close()

@@ -1,7 +1,7 @@
-"""Services on several hosts over one shared spool: each has a master, and admits by what the masters proved.
+"""Services on several hosts over one shared spool. Each has a master, whose qualification decides who admits.
 
-Every host keeps its own store on its own disk. What is shared is the spool, where the admission lock lets one
-consumer at a time in, and ``out/``. So no database file is ever open on two hosts.
+Every host has its own store on its own disk. Hosts share ``out/`` and the spool, where the admission lock
+admits one consumer at a time. So no database file is ever open on two hosts.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ log = logging.getLogger("smtspool")
 
 IDENTITY = "identity"
 IDENTITY_BYTES = 64
-# A renewal must not outlast the leases that are renewed ahead of it.
+# A renewal must end before the leases expire that are renewed before it, so it gets this part of their time.
 RENEWALS_PER_LEASE = 3
-# How long after the drain of this rank the others' may take before they are given up.
+# How much longer than the drain of this rank those of the others may take.
 GRACE_SECONDS = 5.0
 
 
@@ -68,10 +68,11 @@ class MasteredService:
     def run(self, received: list[int]) -> None:
         """Qualify, then serve until every service of the fleet has ended. ``received`` collects signals.
 
-        Does not return where the fleet fails: Abort(65) before anything was admitted, Abort(70) later, after
-        this rank's service has ended in order and the others have had their time.
+        Does not return if the fleet fails: Abort(65) before anything was admitted, Abort(70) later, after
+        this rank's service has ended in order and the others had time to end theirs.
         """
-        # For the name of the store; its database is opened only where the fleet has agreed on whose it is.
+        # Only the identity of the store is read here; its database is opened after all ranks have compared
+        # theirs.
         self.campaign.store.mkdir(parents=True, exist_ok=True)
         master = self._master()
         rights = master.start()
@@ -119,7 +120,7 @@ class MasteredService:
         )
 
     def _take_turns(self, master: Master, service: Service, received: list[int]) -> None:
-        """Until all services have ended, or the master has a fatal failure."""
+        """Take turns until all services have ended, or the master has a fatal failure."""
         done_at: float | None = None
         while not master.ended and master.fatal is None:
             finished = service.join(LOOK_SECONDS)
@@ -142,13 +143,13 @@ class MasteredService:
 
 
 def _say(message: str) -> None:
-    """What may be the last words: Abort ends the process where it stands."""
+    """Print a message at once, since Abort may end the process at any moment."""
     log.error(message)
     flush_log()
 
 
 def _identity(campaign: Campaign) -> str:
-    """The name of this store, given to it once. Two hosts that find the same one see the same folder."""
+    """The identity of this store, made once. If two hosts read the same one, they use the same folder."""
     with Directory.open(campaign.store) as store:
         if not store.exists(IDENTITY):
             name = os.urandom(IDENTITY_BYTES // 2).hex().encode()

@@ -1,8 +1,8 @@
-"""Probing: a query that says where it comes from is first tried in the values seen there.
+"""Probing: a query whose metadata names its site is first tried with the values that were seen there.
 
-A query's metadata may name ``context``, ``site``, ``bits`` and ``operand``, a term of the query. If the
-generation that is served has a domain for that key, the operand is limited to it and the leading engine is
-asked with a small budget. What that came to goes back to the coordinator as feedback.
+The metadata may name ``context``, ``site``, ``bits`` and ``operand``, a term of the query. If the served
+generation has a domain for that key, the engine that would start the race is asked, with a small budget, for
+a model in which the operand has a value of the domain. The outcome goes back to the coordinator as feedback.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["Prober"]
 
 log = logging.getLogger("smtspool")
 
-# Of the time a query has, a probe takes at most one part in this many.
+# A probe takes at most one part in this many of the query's time.
 SHARES = 10
-# What each end of a probe adds: attempts, rejects, queries, sat, validated, failed, unsat, unknown. The ninth
-# number of a row is the time.
+# What each end of a probe adds to a row: attempts, rejects, queries, sat, validated, failed, unsat, unknown.
+# The ninth number of a row is the time.
 _COUNTED = {
     ProbeEnd.REJECTED: (1, 1, 0, 0, 0, 0, 0, 0),
     ProbeEnd.VALIDATED: (1, 0, 1, 1, 1, 0, 0, 0),
@@ -37,7 +37,7 @@ _COUNTED = {
     ProbeEnd.UNSAT: (1, 0, 1, 0, 0, 0, 1, 0),
     ProbeEnd.UNKNOWN: (1, 0, 1, 0, 0, 0, 0, 1),
 }
-# What telemetry calls the sums over all rows, in their order, and the one that is summed elsewhere.
+# The names of the sums over all rows in telemetry, in their order; the last one is summed elsewhere.
 _TOTALS = (
     "attempts",
     "prefilter_rejects",
@@ -54,7 +54,7 @@ _NO_ROW = (0,) * len(_TOTALS)
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A generation, read; without domains if its text is not sound."""
+    """A generation, read; without domains if its text has an error."""
 
     generation: ProfileGeneration
     domains: Mapping[Key, Domain]
@@ -94,7 +94,7 @@ class Prober:
         else:
             budget_s = min(self._budget_s, limit_s / SHARES)
             probe = portfolio.probe(query, restricted, timeout_s=budget_s, cancel=cancel)
-        if cancel.reason is None:  # what was called off says nothing about the domain
+        if cancel.reason is None:  # a cancelled probe tells nothing about the domain
             self._report(domain, probe)
         return probe
 
@@ -108,7 +108,7 @@ class Prober:
         return loaded.domains
 
     def _load(self, generation: ProfileGeneration) -> _Loaded:
-        """All of it, or nothing: a bad text disables probing, never solving."""
+        """The domains of a generation. A text with any error disables probing, not solving."""
         try:
             domains = parse_runtime(generation.content).domains
         except AdmissionError as error:
@@ -128,7 +128,7 @@ class Prober:
         self._increments.add({"probes": 1, f"probes.{probe.end}": 1, "probes.seconds": probe.solver_us / 1e6})
 
     def take(self) -> list[dict[str, Any]]:
-        """What probing came to since the last time, as telemetry documents, one or more for each program."""
+        """The outcomes of probes since the last call, as telemetry documents, at least one per program."""
         with self._lock:
             found, self._found = self._found, {}
             loads, self._loads = self._loads, dict.fromkeys(self._loads, 0)
@@ -146,7 +146,7 @@ class Prober:
 
 
 def _key(metadata: Mapping[str, object]) -> Key | None:
-    """Where a query comes from, if it says so in full. Types are checked: metadata is its producer's."""
+    """The site of a query, if its metadata names it in full. Types are checked, since producers write it."""
     if "operand" not in metadata:
         return None
     context, site, bits = (metadata.get(name) for name in ("context", "site", "bits"))
@@ -157,7 +157,7 @@ def _key(metadata: Mapping[str, object]) -> Key | None:
 
 def _document(context: str, rows: list[tuple[Domain, tuple[int, ...]]]) -> dict[str, Any]:
     totals = dict(zip(_TOTALS, map(sum, zip(*(row for _, row in rows), strict=True)), strict=True))
-    totals["unsat_fallbacks"] += totals["prefilter_rejects"]  # as its producers count it
+    totals["unsat_fallbacks"] += totals["prefilter_rejects"]  # which also counts the rejects
     return {
         "schema": 3,
         "empirical_value_profile_context": context,

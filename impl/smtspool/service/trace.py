@@ -1,4 +1,4 @@
-"""A record of every protocol action of this process: one NDJSON line each, in the order they ended.
+"""Recording of every protocol action of this process: one NDJSON line each, in the order in which they ended.
 
 The first line names the schema. Each further line says ``sequence``, ``pid``, ``thread``, ``clock``
 (seconds, monotonic: shared by the processes of one host), ``action``, ``params``, ``outcome`` and, if the
@@ -6,7 +6,7 @@ body raised, ``error``. A line is written in one piece to a file opened for appe
 may record into one file; a process that is killed loses no line that it had written.
 
 The steps of solving concern threads of one process only, and are recorded in their exact order: while one is
-taken the others wait. A recorded service is a little slower for it.
+taken the others wait. That makes a recorded service a little slower.
 """
 
 from __future__ import annotations

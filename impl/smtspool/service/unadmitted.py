@@ -1,4 +1,4 @@
-"""Files that were submitted and have no query: those not admitted yet, and those refused."""
+"""Submitted files without a query in the store: those not admitted yet, and those refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDECAR_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Unadmitted:
-    """One file in ``incoming/``, or one in ``rejected/`` with what its sidecar says."""
+    """One file in ``incoming/``, or one in ``rejected/`` with the content of its sidecar."""
 
     name: str
     refusal: Mapping[str, Any] | None
@@ -53,7 +53,7 @@ def find_unadmitted(campaign: Campaign, file: str) -> Iterator[Unadmitted]:
 
 
 def _refusal(rejected: Directory, sidecar: str) -> dict[str, Any] | None:
-    """What a sidecar says; None if it is gone, is being written, or is no sidecar of ours."""
+    """The content of a sidecar; None if it is gone, is being written, or is not one of smtspool."""
     with suppress(AdmissionError, FileNotFoundError, Unstable, ValueError, RecursionError):
         refusal = json.loads(read_stable(rejected, sidecar, SIDECAR_BYTES)[0])
         if isinstance(refusal, dict):

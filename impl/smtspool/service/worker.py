@@ -1,8 +1,8 @@
 """A worker: claim, answer, commit.
 
-One worker is one thread with its own database connection and its own portfolio. Everything it is given
-comes from a lease, everything it says goes through ``complete``; if it dies between the two, the lease
-expires (or the kernel releases the owner's lock) and another worker starts over.
+One worker is one thread with its own database connection and its own portfolio. It gets queries only by
+leases and commits answers only by ``complete``. If it dies between the two, the lease expires, or is released
+because the kernel releases the owner's lock, and another worker starts over.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ __all__ = ["Worker"]
 
 log = logging.getLogger("smtspool")
 
-# Claimed at once: what the last batch's pace makes of BATCH_SECONDS. Few enough that a killed service repeats
-# little, above all one killed soon after its start; many enough to share a transaction and a path.
+# The most queries of one claim; usually as many as take BATCH_SECONDS at the pace of the last batch. Few
+# enough that little is repeated after a kill, above all soon after the start; many enough to share a
+# transaction and a path.
 CLAIM_LIMIT = 64
 FIRST_CLAIM = 16
-# Of what is pending, one worker takes at most one part in this many per worker of its process.
+# One worker takes at most one part in this many, per worker of its process, of the pending queries.
 SHARES = 2
-# After a batch has taken this long, what is left of it goes back: a slow query keeps no others waiting.
+# After a batch has taken this long, the rest of it is released, so that a slow query does not delay others.
 BATCH_SECONDS = 0.5
-# An answer waits at most this long for company in its commit.
+# An answer waits at most this long for others, to be committed with them.
 COMMIT_DELAY_SECONDS = 0.05
 
 
 class Worker:
     """The step of one worker thread; see :meth:`step`. Between steps it holds no leases, unless the store
-    refused to take them back: then the next step begins with that."""
+    failed to release them; then the next step begins with that."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class Worker:
         self._portfolio: Portfolio | None = None
         self._affinity: str | None = None
         self._claim_limit = FIRST_CLAIM
-        # Rows of queries that the machine did not let us solve, since the last that it did.
+        # Rows of queries that could not be solved because the machine failed, since the last answer.
         self._refused: set[int] = set()
         self._unanswered: deque[Lease] = deque()
         self._answered: list[tuple[Lease, Answer]] = []
@@ -100,14 +101,14 @@ class Worker:
         self._let_go()
         if self._desk.draining.is_set():
             return FINISHED
-        # A worker without engines must not use up anybody's attempts.
+        # Opened before the claim, since a worker without engines must not use up attempts of queries.
         portfolio = self.portfolio
         leases = self._claim()
         if not leases:
             done = self._desk.admitted_all.is_set() and not self.store.counts().open
             return FINISHED if done else self._settings.poll_seconds
         self._desk.hold(leases)
-        # Shorter paths before their extensions: what one leaves on a helper's stack serves the next.
+        # Shorter paths before their extensions, which then find their prefix on a helper's stack.
         self._unanswered.extend(sorted(leases, key=_path))
         try:
             self._pass_over()
@@ -125,10 +126,10 @@ class Worker:
         return self.store.claim(self._owner, self._settings.lease_seconds, limit, self._order, self._affinity)
 
     def _pass_over(self) -> None:
-        """Give back what the machine did not let us solve, unless that is all there is.
+        """Release queries that could not be solved because the machine failed, unless there are no others.
 
-        It costs a query nothing, so one that always meets it must not hold up the others. It has its turn
-        again after the next answer.
+        Such a failure does not count as an attempt. So a query that always meets it must not delay the
+        others; it has its turn again after the next answer.
         """
         refused = [lease for lease in self._unanswered if lease.number in self._refused]
         if 0 < len(refused) < len(self._unanswered):
@@ -137,7 +138,7 @@ class Worker:
                 self._end(lease)
 
     def _work(self, portfolio: Portfolio) -> None:
-        """Answer what was claimed, until the batch has had its time."""
+        """Answer claimed queries until the time of the batch is over."""
         started = self._clock()
         until = started + BATCH_SECONDS
         claimed = len(self._unanswered)
@@ -192,7 +193,7 @@ class Worker:
         return answer
 
     def _solve(self, portfolio: Portfolio, query: Query, limit_s: float, cancel: Cancellation) -> Answer:
-        """The answer of a probe, if there is one to be had, or else of a race for what time is left."""
+        """The answer of a probe, if it gives one, or else of a race in the time that is left."""
         if self._prober is None:
             return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
         started = self._clock()
@@ -201,15 +202,15 @@ class Worker:
             return portfolio.solve(query, timeout_s=limit_s, cancel=cancel)
         if probe.answer is not None:
             return probe.answer
-        # Half of the time at least: an engine that ignored the probe's limit must not cost the answer.
+        # At least half of the time, in case an engine ignored the probe's limit.
         left_s = max(limit_s - (self._clock() - started), limit_s / 2)
         return portfolio.solve(query, timeout_s=left_s, cancel=cancel, probe=probe, limit_s=limit_s)
 
     def _valued(
         self, portfolio: Portfolio, query: Query, answer: Answer, limit_s: float, cancel: Cancellation
     ) -> Answer:
-        """``answer`` with what the terms of :attr:`Query.values` come to under its model; symbols alone if no
-        engine says more in time."""
+        """``answer`` with the values of the terms of :attr:`Query.values` under its model; those of symbols
+        alone if no engine gives the others in time."""
         model = answer.model
         if model is None or not query.values:
             return answer if answer.values is None else replace(answer, values=None)
@@ -224,7 +225,7 @@ class Worker:
     def _reuse(
         self, portfolio: Portfolio, lease: Lease, known: Answer, limit_s: float, cancel: Cancellation
     ) -> Answer | None:
-        """The answer of an equal form, a model checked on this query's own assertions; None if it fails."""
+        """The answer of an equal form, its model checked on this query's assertions; None if that fails."""
         if known.status is Status.UNSAT:
             return known
         verdict = portfolio.verify(
@@ -249,7 +250,7 @@ class Worker:
         self._desk.drop([lease])
 
     def _let_go(self) -> None:
-        """Commit what is answered and give back what is not; nothing is held afterwards."""
+        """Commit answers and release the other leases; afterwards none is held."""
         self._commit()
         if self._unanswered:
             self.store.release(self._unanswered)
@@ -285,7 +286,7 @@ def _told(answer: Answer) -> list[dict[str, object]]:
 
 
 def _death(answer: Answer) -> str | None:
-    """What the helpers that this query killed left behind; None if none died, or an engine had an answer."""
+    """The last output of helpers that this query killed; None if none died, or if an engine answered."""
     if answer.status is not Status.ERROR:
         return None
     crashed = [one.reason or "" for one in answer.attempts if one.failure is Failure.CRASHED]
@@ -293,5 +294,5 @@ def _death(answer: Answer) -> str | None:
 
 
 def _path(lease: Lease) -> list[str]:
-    """The prefix chain: in this order, each path comes before its extensions."""
+    """The prefix chain, as a sort key by which each path comes before its extensions."""
     return [level.key for level in lease.query.levels[:-1]]
