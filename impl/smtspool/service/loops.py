@@ -176,6 +176,5 @@ class Loop(threading.Thread):
         try:
             self._leave()
         except MACHINE_FAILURES as error:
-            # Nothing is lost: leases are released with the owner, and at most the counts since the last
-            # heartbeat are.
+            # Nothing is lost but counts since the last heartbeat: leases are released with the owner.
             log.warning("while this thread ended: %s", error)
