@@ -64,9 +64,9 @@ class Answer:
     """The answer to one query.
 
     A ``sat`` answer of the service has a complete ``model`` (every declared symbol has a value, as SMT-LIB
-    text) and ``verified_by``: ``evaluator``, or another engine than ``engine``. ``unknown`` and ``error`` have
-    a ``reason``. ``at_limit`` marks an answer that was given at or after the time limit ``limit_ms``; such an
-    answer is reported, but not reused for other queries.
+    text) and ``verified_by``: ``evaluator``, or another engine than ``engine``. ``unknown`` and ``error``
+    have a ``reason``. ``at_limit`` marks an answer that was given at or after the time limit ``limit_ms``;
+    such an answer is reported, but not reused for other queries.
     """
 
     status: Status

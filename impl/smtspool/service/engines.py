@@ -168,8 +168,7 @@ class Engines:
     def _takes(self, engine: str, logic: str) -> bool:
         """Whether ``engine`` may be asked for a query of this ``logic``.
 
-        If no engine takes the logic, those that do not work are asked, so that the query fails because of
-        them.
+        If no working engine takes the logic, those that do not work are asked; the query is not blamed then.
         """
         if any(member.takes(logic) for member in self._members.values()):
             return self._members[engine].takes(logic)
