@@ -41,7 +41,7 @@ COMMANDS = {
     "probe": ("cluster", "Try what a shared directory needs, from this host."),
     "qualify": ("cluster", "Prove under mpiexec that locks hold between hosts."),
     "trace": ("trace", "Check a recording of `serve --trace` with the models."),
-    "health": ("health", "Exit 0 if a service runs and nothing fails, for probes."),
+    "health": ("health", "Exit 0 if a service runs and nothing fails, for monitors."),
     "demo": ("demo", "Run the sample campaign."),
 }
 

@@ -1,4 +1,4 @@
-"""``health``: whether a campaign is served, as an exit code for probes of containers and monitors."""
+"""``health``: whether a campaign is served, as an exit code for containers and monitors."""
 
 from __future__ import annotations
 
