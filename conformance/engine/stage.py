@@ -11,17 +11,15 @@ comes when its thread takes its first step, and is gone when ``waits`` says so.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 from .gates import LEDGER, At, GateError, Idle, Passed
 
-__all__ = ["Moving", "Player", "Stage", "frames", "innermost"]
+__all__ = ["Moving", "Player", "Stage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +191,3 @@ class Stage:
             player.thread.join(self._patience_s)
             if player.thread.is_alive():
                 raise GateError(f"{player.name} does not end")
-
-
-def frames(thread: threading.Thread | None) -> list[FrameType]:
-    """The frames of a thread, innermost first; none when it has ended or has not begun."""
-    frame = None if thread is None or thread.ident is None else sys._current_frames().get(thread.ident)
-    found = []
-    while frame is not None:
-        found.append(frame)
-        frame = frame.f_back
-    return found
-
-
-def innermost(player: Player) -> FrameType | None:
-    """The frame in which a player's thread is now; None when it has ended."""
-    assert player.thread is not None
-    return next(iter(frames(player.thread)), None)

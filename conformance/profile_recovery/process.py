@@ -129,15 +129,16 @@ def coordinate(
     up = threading.Event()
 
     def look() -> dict[str, Any]:
-        counted = coordinator.snapshot().counters.to_json()
+        now = coordinator.snapshot()
+        counted = now.counters.to_json()
         return {
             "up": up.is_set(),
             "went": seam.went,
             "records": [record.digest for record in coordinator.records],
             "dirty": coordinator.dirty,
-            "current": _generation(coordinator._current),
-            "served": _generation(coordinator._served),
-            "renewal": coordinator._renewal,
+            "current": _generation(now.current),
+            "served": _generation(now.in_force),
+            "renewal": now.renewal,
             "counters": {name: value for name, value in counted.items() if type(value) is int},
         }
 

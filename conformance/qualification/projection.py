@@ -1,27 +1,24 @@
 """The real state of a fleet as the variables of ``models/qualification``.
 
-What a rank has found so far is in the frames of its thread, which stands still while it is looked at: its own
-record, the records and answers it holds, its local error. Descriptors and locks are asked of the kernel.
+What a rank has found so far its master shows: its own record, what it has heard, what it could not observe.
+Descriptors and locks are asked of the kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import FrameType
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from conformance.engine.gates import At, Idle
-from conformance.engine.stage import innermost
+from conformance.engine.replay import Divergence
 from conformance.engine.values import Value, function
 from conformance.qualification.environment import document_of
 from smtspool.cluster import (
     FLEET,
     FROM_ROOT,
     Code,
-    Diagnostic,
-    Observation,
+    ExchangeView,
     QualificationResult,
-    Rights,
     Stage,
 )
 
@@ -73,25 +70,9 @@ class Projection:
 
     # where a rank is
 
-    def frames(self, rank: int) -> Iterator[FrameType]:
-        """The frames of its thread, from the innermost on."""
-        frame = innermost(self._of.stage.players[str(rank)])
-        while frame is not None:
-            yield frame
-            frame = frame.f_back
-
-    def local(self, rank: int, *names: str) -> Any:
-        """The innermost local variable of the product's that has one of these names, None without one."""
-        for frame in self.frames(rank):
-            if frame.f_globals["__name__"].startswith("smtspool.cluster"):
-                for name in names:
-                    if name in frame.f_locals:
-                        return frame.f_locals[name]
-        return None
-
-    def within(self, rank: int, function_name: str) -> bool:
-        """Whether its thread is in a function of this name."""
-        return any(frame.f_code.co_name == function_name for frame in self.frames(rank))
+    def exchange(self, rank: int) -> ExchangeView:
+        """Where it stands in its exchanges."""
+        return self._of.masters[rank].view().exchange
 
     def pc(self, rank: int) -> str:
         """The step that a rank takes next."""
@@ -112,7 +93,7 @@ class Projection:
                     "fall" if position.params["stage"] in (Stage.CONFIGURATION, Stage.REQUEST) else "contain"
                 )
             return PC_OF_GATE.get(position.name, "act")
-        return "leaving" if self.within(rank, "_wait_for_others") else "wait"
+        return "leaving" if of.masters[rank].view().waits_for_others else "wait"
 
     def _stage(self, rank: int) -> int:
         position = self._of.stage.players[str(rank)].position
@@ -122,8 +103,10 @@ class Projection:
         if pc in ("enter", "exchange") and isinstance(position, At):
             return self._line[position.params["phase"], position.params["round"]]
         if pc == "wait":
-            names = self.local(rank, "names")
-            return self._line[names["phase"], names["round"]]
+            exchange = self.exchange(rank)
+            if exchange.phase is None:
+                raise Divergence(f"rank {rank} waits outside of every exchange")
+            return self._line[exchange.phase, exchange.round]
         if pc == "fall" and isinstance(position, At) and position.params["stage"] == Stage.CONFIGURATION:
             return self._line["configuration", 0]
         return self._line["commit", 0] if pc == "commit" else 0
@@ -153,9 +136,9 @@ class Projection:
 
     def record_of(self, rank: int) -> str:
         """Its own record, once it has entered its phase."""
-        own = self.local(rank, "own") if rank == 0 else None
         if rank == 0:
-            return _good(own) if isinstance(own, Mapping) else NONE
+            exchange = self.exchange(0)
+            return NONE if exchange.phase is None or exchange.own is None else _good(exchange.own)
         frame = self._of.network.unanswered.get(rank)
         try:
             return NONE if frame is None else _good(_record_in(frame, rank))
@@ -170,15 +153,12 @@ class Projection:
     def _heard(self, rank: int) -> str:
         if self._pcs[rank] != "exchange":
             return NONE
-        failed = self.local(rank, "failed")
-        if failed is not None:
-            diagnostic: Diagnostic = failed.diagnostic
-            return "Expired" if diagnostic.code is Code.EXPIRED else "Refused"
-        if rank == 0:
-            records = self.local(0, "records").values()
-            return "Agreed" if all(record["ok"] for record in records) else "Refused"
-        (answer,) = self.local(rank, "answers")
-        return "Agreed" if _agrees(answer) else "Refused"
+        exchange = self.exchange(rank)
+        if exchange.failed is not None:
+            return "Expired" if exchange.failed.code is Code.EXPIRED else "Refused"
+        if exchange.agreed is None:
+            raise Divergence(f"rank {rank} has heard nothing, and goes on")
+        return "Agreed" if exchange.agreed else "Refused"
 
     def _reply(self, rank: int) -> str:
         waiting = self._of.network.waiting(0, rank, FROM_ROOT)
@@ -192,11 +172,13 @@ class Projection:
         if pc in ("enter", "wait", "exchange") and (
             0 < at < membership or (pc == "enter" and at == membership)
         ):
-            seen: Observation = self.local(rank, "seen")
-            return seen.error == ""
+            observed = self._of.masters[rank].view().observed
+            if observed is None:
+                raise Divergence(f"rank {rank} meets the others and has observed nothing")
+            return observed.error == ""
         if pc == "enter":
-            record = self.local(rank, "record")
-            return not isinstance(record, Mapping) or record.get("ok", True)
+            own = self.exchange(rank).own  # of a step that it took ahead of the exchange
+            return own is None or bool(own["ok"])
         return True
 
     def _fatal(self, rank: int) -> str:
@@ -318,10 +300,7 @@ class Projection:
         return self._each(lambda rank: self._ledger(rank, "failures"))
 
     def _admits(self, rank: int) -> bool:
-        master = self._of.masters[rank]
-        if self._pcs[rank] in ("gone", "unwound") or self.within(rank, "start") or master.fatal is not None:
-            return False
-        return master.rights is Rights.EVERY_MASTER or (rank == 0 and master.rights is Rights.ONE_OWNER)
+        return self._pcs[rank] not in ("gone", "unwound") and self._of.masters[rank].view().admits
 
     def _project_admits(self) -> Value:
         return frozenset(rank for rank in self._of.ranks if self._admits(rank))

@@ -210,7 +210,8 @@ class QualificationSystem:
                     self.stage.call(str(rank), partial(self.masters[rank].shutdown, lambda: None))
 
     def _look_at(self, rank: int) -> None:
-        result = self.projection.local(rank, "result")
+        result = self.masters[rank].view().latest
+        assert result is not None
         if result is not self.results.get(rank):
             self.results[rank] = result
             struck = self.struck.get(rank)

@@ -3,9 +3,10 @@
 from .capability import FULL, Capability, Operation, Requirements, merged
 from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, one_line
+from .exchange import ExchangeView
 from .inputs import Host, QualificationAttempt, Time
 from .lockfiles import LockFiles
-from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, Rights
+from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, MasterView, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
 from .notices import Notice
 from .observation import Observation, boot_id, heartbeat_error, observe_inputs
@@ -29,10 +30,12 @@ __all__ = [
     "Communicator",
     "Completion",
     "Diagnostic",
+    "ExchangeView",
     "Host",
     "Ledger",
     "LockFiles",
     "Master",
+    "MasterView",
     "Member",
     "MpiCommunicator",
     "Notice",

@@ -13,6 +13,7 @@ ms.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from smtspool.actions import action
@@ -22,7 +23,7 @@ from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, describe
 from .frames import FRAME_LIMIT, MAX_MASTERS, Malformed, Place, decode, encode
 from .inputs import Time
 
-__all__ = ["MAX_TIMEOUT", "Exchange", "ExchangeFailed", "Record"]
+__all__ = ["MAX_TIMEOUT", "Exchange", "ExchangeFailed", "ExchangeView", "Record"]
 
 RECORD_SCHEMA = "smtspool-cluster-record-v1"
 ANSWER_SCHEMA = "smtspool-cluster-answer-v1"
@@ -43,6 +44,17 @@ class ExchangeFailed(Exception):
     def __init__(self, diagnostic: Diagnostic) -> None:
         super().__init__(diagnostic.text)
         self.diagnostic = diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeView:
+    """Where a rank stands in its exchanges. ``phase`` is None between two of them."""
+
+    phase: Stage | None = None
+    round: int = 0
+    own: Record | None = None  # what this rank says, as soon as it has done its part of the phase
+    agreed: bool | None = None  # what it has heard from all: whether nobody reported a failure
+    failed: Diagnostic | None = None  # why it has not
 
 
 class Exchange:
@@ -72,6 +84,7 @@ class Exchange:
         self.size = comm.Get_size()
         self.stale = 0
         self._number = -1
+        self._view = ExchangeView()  # replaced whole, so that other threads may look
         self._sendings: list[Sending] = []
         if not (type(self.rank) is type(self.size) is int and 0 <= self.rank < self.size <= MAX_MASTERS):
             raise self.failure(
@@ -89,9 +102,15 @@ class Exchange:
         """
         self._at.stage = stage
         try:
-            return {"ok": True, "error": "", **work()}
+            record: Record = {"ok": True, "error": "", **work()}
         except OSError as error:
-            return {"ok": False, "error": describe(error)}
+            record = {"ok": False, "error": describe(error)}
+        self._view = replace(self._view, own=record)
+        return record
+
+    def view(self) -> ExchangeView:
+        """Where this rank stands; from any thread."""
+        return self._view
 
     def gather(
         self, stage: Stage, own: Callable[[], Record], *, facts: frozenset[str] = frozenset(), round: int = 0
@@ -107,11 +126,13 @@ class Exchange:
         names = {"phase": stage.value, "round": round}
         with action("Enter", rank=self.rank, **names):
             record = self.attempt(stage, own)
+            self._view = ExchangeView(stage, round, record)
             if self.rank:
                 self._send([0], TO_ROOT, RECORD_SCHEMA, {**names, "rank": self.rank, "record": record})
-        if self.rank:
-            return self._follow(names, facts)
-        return self._lead(names, facts, record)
+        try:
+            return self._follow(names, facts) if self.rank else self._lead(names, facts, record)
+        finally:
+            self._view = ExchangeView()
 
     def flush(self) -> None:
         """Wait until all messages of this rank have been sent; ExchangeFailed if that takes too long."""
@@ -129,8 +150,10 @@ class Exchange:
         try:
             self._collect(names, facts, records)
             failed: ExchangeFailed | None = None
+            self._view = replace(self._view, agreed=_all_ok(records.values()))
         except ExchangeFailed as error:
             failed = error
+            self._view = replace(self._view, failed=error.diagnostic)
         with action("Exchange", rank=0, **names) as step:
             if self._number == 0:
                 self.deadline = self._time.clock() + self._timeout
@@ -178,8 +201,11 @@ class Exchange:
         failed: ExchangeFailed | None = None
         try:
             self._wait_until(answered, lambda: "no answer from rank 0")
+            records_said = answers[0]["records"]
+            self._view = replace(self._view, agreed=not answers[0]["error"] and _all_ok(records_said))
         except ExchangeFailed as error:
             failed = error
+            self._view = replace(self._view, failed=error.diagnostic)
         with action("Exchange", rank=self.rank, **names) as step:
             if failed is None:
                 try:
@@ -267,6 +293,13 @@ class Exchange:
 
     def _dropped(self) -> str:
         return f" ({self.stale} stale messages dropped)" if self.stale else ""
+
+
+def _all_ok(records: Any) -> bool:
+    """Whether no record reports a failure; they may be anything that was received."""
+    return isinstance(records, Iterable) and all(
+        isinstance(record, Mapping) and record.get("ok") is True for record in records
+    )
 
 
 def _outcome(failed: ExchangeFailed | None, records: Any) -> str:

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -22,7 +22,7 @@ from smtspool.errors import MisuseError
 from .communicator import Communicator
 from .comparison import compare_plans
 from .diagnostics import Code, Diagnostic, Position, Stage, contained
-from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed
+from .exchange import FIRST_PAUSE, LONGEST_PAUSE, Exchange, ExchangeFailed, ExchangeView
 from .inputs import REAL_TIME, STARTUP, Host, QualificationAttempt, Time
 from .notices import Note, Notice, Notices
 from .observation import Observation, heartbeat_error, observe_inputs
@@ -31,7 +31,7 @@ from .qualification import qualify
 from .renewal import RenewalController, RenewalPlan, complete_renewal
 from .result import QualificationResult, contained_failure
 
-__all__ = ["ABORT_FAILED", "ABORT_UNQUALIFIED", "Master", "Rights"]
+__all__ = ["ABORT_FAILED", "ABORT_UNQUALIFIED", "Master", "MasterView", "Rights"]
 
 ABORT_UNQUALIFIED = 65
 ABORT_FAILED = 70
@@ -44,6 +44,19 @@ class Rights(StrEnum):
     EVERY_MASTER = "EveryMaster"  # the locks were proved between hosts
     ONE_OWNER = "OneOwner"  # they were not, and need not be: only rank 0 admits
     REFUSED = "Refused"  # nobody
+
+
+@dataclass(frozen=True, slots=True)
+class MasterView:
+    """One rank as it is now. ``admits``: it has begun to run, may admit, and nothing has failed."""
+
+    rank: int | None
+    admits: bool
+    observed: Observation | None  # for the latest attempt to prove the locks
+    exchange: ExchangeView  # of that attempt, or of the plans
+    latest: QualificationResult | None  # of the attempts, acted upon or not
+    waits_for_others: bool  # to end, because the fleet has failed
+    fatal: Diagnostic | None
 
 
 class Master:
@@ -86,6 +99,11 @@ class Master:
         self.fatal: Diagnostic | None = None
         self.draining = False
         self.ended = False
+        self._starting = False
+        self._observed: Observation | None = None
+        self._exchange: Exchange | None = None
+        self._latest: QualificationResult | None = None
+        self._waits_for_others = False
         self._notices: Notices | None = None
         self._done: set[int] = set()
         self._down: set[int] = set()
@@ -94,10 +112,25 @@ class Master:
 
     def start(self) -> Rights:
         """Qualify and, unless that fails, make ready to run: turns may be taken, ``fatal`` may be set."""
+        self._starting = True
         rights = self.qualify()
         if rights is not Rights.REFUSED:
             self._go_on()
+        self._starting = False
         return rights
+
+    def view(self) -> MasterView:
+        """What it is at. Other threads may look too, and see each part as it is when they come to it."""
+        may = self.rights is Rights.EVERY_MASTER or (self.rank == 0 and self.rights is Rights.ONE_OWNER)
+        return MasterView(
+            self.rank,
+            may and not self._starting and self.fatal is None,
+            self._observed,
+            ExchangeView() if self._exchange is None else self._exchange.view(),
+            self._latest,
+            self._waits_for_others,
+            self.fatal,
+        )
 
     def qualify(self) -> Rights:
         """Qualify, and act on the result: Abort(65) unless it is clean."""
@@ -107,6 +140,7 @@ class Master:
             self._qualified,
             lambda diagnostic: contained_failure(diagnostic, None, self._startup.generation),
         )
+        self._latest = result
         with action("Consume", rank=self.rank, at="startup") as step:
             self.result = result
             if result.verified:
@@ -132,7 +166,13 @@ class Master:
 
     def _attempted(self, seen: Observation, attempt: QualificationAttempt) -> QualificationResult:
         host = self._host
-        return qualify(self._comm, host.root, seen, attempt, time=self._time, files=host.files)
+        self._observed = seen
+        return qualify(
+            self._comm, host.root, seen, attempt, time=self._time, files=host.files, began=self._look_at
+        )
+
+    def _look_at(self, exchange: Exchange) -> None:
+        self._exchange = exchange
 
     def _go_on(self) -> None:
         """What a clean fleet needs to run: notices and, if the locks were proved, renewals."""
@@ -158,6 +198,7 @@ class Master:
                 timeout=self._startup.timeout,
                 time=self._time,
             )
+            self._look_at(exchange)
             agreed = compare_plans(exchange, self._plan, members, self._host.keeps)
         except ExchangeFailed as error:
             self.fail(error.diagnostic)
@@ -233,6 +274,7 @@ class Master:
             self._startup, epoch=agreed.epoch, generation=generation, timeout=agreed.plan.timeout
         )
         result = self._attempted(seen, attempt)
+        self._latest = result
         with action("Consume", rank=self.rank, at="renewal") as step:
             self.result = result
             completion = complete_renewal(
@@ -312,6 +354,7 @@ class Master:
         self._abort(ABORT_FAILED)
 
     def _wait_for_others(self) -> None:
+        self._waits_for_others = True
         deadline = self._time.clock() + self._grace
         delay = FIRST_PAUSE
         while len(self._down) < self.size - 1:

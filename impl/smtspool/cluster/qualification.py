@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def qualify(
     *,
     time: Time = REAL_TIME,
     files: LockFiles | None = None,
+    began: Callable[[Exchange], object] = lambda exchange: None,
 ) -> QualificationResult:
     """Prove that an ``flock`` under ``root`` is respected between the hosts of ``comm``. All ranks call it.
 
@@ -56,12 +58,13 @@ def qualify(
 
     :param seen: what :func:`observe_inputs` saw of ``root`` and of this host; a rank that could not observe
         something joins the meeting to say so
+    :param began: gets the exchange of this attempt, to look at while it lasts
     """
     at = Position(Stage.EPOCH, exact_generation(attempt.generation) or 0)
     return contained(
         "cluster lock qualification raised",
         at,
-        lambda: _qualify(comm, root, seen, attempt, time, files or LockFiles(), at),
+        lambda: _qualify(comm, root, seen, attempt, time, files or LockFiles(), at, began),
         lambda diagnostic: contained_failure(diagnostic, seen.capability, attempt.generation),
     )
 
@@ -74,6 +77,7 @@ def _qualify(
     time: Time,
     files: LockFiles,
     at: Position,
+    began: Callable[[Exchange], object],
 ) -> QualificationResult:
     started = time.clock()
     unusable = _unusable(root, seen, attempt)
@@ -85,6 +89,7 @@ def _qualify(
         timeout=_clamped(attempt.timeout),
         time=time,
     )
+    began(exchange)
     usable = seen.capability.unproved() if type(seen.capability) is Capability else None
     proof = Proof()
 

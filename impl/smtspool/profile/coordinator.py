@@ -60,6 +60,9 @@ class ProfileSnapshot:
     current_suppressed: int
     served: bool
     counters: Counters
+    current: ProfileGeneration | None = None
+    in_force: ProfileGeneration | None = None  # the one that is served
+    renewal: bool = False  # the runtime file is to be written anew
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; the counters under their own names."""
@@ -136,6 +139,9 @@ class Coordinator:
             current_suppressed=0 if current is None else current.suppressed_count,
             served=served is not None,
             counters=self._counters,
+            current=current,
+            in_force=served,
+            renewal=self._renewal,
         )
 
     # -- serving ----------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class MasteredService:
         rights = master.start()
         if rights is Rights.REFUSED:
             return  # only where Abort returns
-        admits = rights is Rights.EVERY_MASTER or master.rank == 0
+        admits = master.view().admits
         log.info(
             "rank %s: %s; this one %s", master.rank, rights.value, "admits" if admits else "does not admit"
         )
