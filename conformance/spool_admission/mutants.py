@@ -149,9 +149,9 @@ MUTANTS = (
             ),
             Substitution(
                 _ADMISSION,
-                "                    step.outcome = self._reject(file, kept[file.name])\n",
-                "                    step.outcome = self._reject(file, kept[file.name])\n"
-                "                    self._write_sidecars([file])\n",
+                "                        step.outcome = self._reject(file, kept[file.name])\n",
+                "                        step.outcome = self._reject(file, kept[file.name])\n"
+                "                        self._write_sidecars([file])\n",
             ),
         ),
     ),
