@@ -1,9 +1,9 @@
-"""Does a model satisfy a query? Told by SMT-LIB's semantics alone, without an engine.
+"""The evaluator tells whether a model satisfies a query, by the semantics of SMT-LIB and without an engine.
 
-The query's own text is evaluated, assertion by assertion, with every symbol at its value: one pass without
-recursion, whatever the depth. What a let or a definition names is evaluated once, and so is a function for
-the same arguments. The memory and time that an evaluation may take are bounded by its steps; one that would
-take more, like one that meets what it cannot read, tells nothing.
+The assertions of the query are evaluated one after the other, with every symbol at its value, in one pass
+without recursion, however deep they are. A term that a let or a definition names is evaluated once, and so is
+a function for equal arguments. Steps are counted, which bounds time and memory. An evaluation that would need
+more steps, or meets a text that it cannot read, has no result.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _CONSTANT = re.compile(
     r"\(define-fun (\|[^|]*\||[^ ]+) \(\) (?:Bool|\(_ BitVec [0-9]+\)) (true|false|#[bx][0-9a-fA-F]+)\)"
 )
 
-# Raised by what is applied wrongly: the reader refuses that, but version 0.1 stored what it had read without
-# a look at sorts.
+# Errors of an ill-sorted application. The reader refuses such terms, but version 0.1 did not check sorts and
+# may have stored some.
 _ILL_SORTED = (TypeError, ValueError, LookupError, StopIteration)
 _OPEN, _CLOSE, _LET, _AS = object(), object(), object(), object()
 _WORDS: dict[str, object] = {"(": _OPEN, ")": _CLOSE, "let": _LET, "as": _AS, **OPERATORS}
 
 
 def evaluate(query: Query, model: Mapping[str, str], *, steps: int = STEPS) -> bool | None:
-    """Whether ``model`` satisfies every assertion of ``query``; None: it cannot be told.
+    """Whether ``model`` satisfies every assertion of ``query``; None if that cannot be told.
 
-    Elements of declared sorts are taken as bit-vectors, as :func:`~smtspool.query.model.defined` says, and
-    see :func:`~smtspool.query.abstract.refutable` for what False says then. Raises ``ModelError`` for
-    what is no model of ``query``.
+    Elements of declared sorts become bit-vectors, as in :func:`~smtspool.query.model.defined`; then False
+    need not mean that the model is wrong: :func:`~smtspool.query.abstract.refutable`. Raises ``ModelError``
+    if a value is missing or malformed.
     """
     values = dict(zip(query.declarations, defined(query, model), strict=True))
     evaluation = _Evaluation(steps)
@@ -59,7 +59,7 @@ def evaluate(query: Query, model: Mapping[str, str], *, steps: int = STEPS) -> b
 
 
 class _Scope(dict[str, Any]):
-    """What the tokens of one text mean: words of the language, bound names, and what was looked up before."""
+    """The meanings of the tokens of one text: words of the language, bound names, and cached look-ups."""
 
     def __init__(self, words: Mapping[str, object], known: Mapping[str, object]) -> None:
         super().__init__(words)
@@ -88,7 +88,7 @@ class _Let:
         self._next_binding()
 
     def __call__(self, value: Value) -> Value | _Let:
-        """A part has ended: the let goes on, or this is the value of its body and its own."""
+        """Take the value of a binding, after which the let goes on, or of the body, which is returned."""
         if self.name is not None:
             self._bound[self.name] = value
             self._next_binding()
@@ -101,7 +101,7 @@ class _Let:
         return value
 
     def _next_binding(self) -> None:
-        """Read up to the term of the next binding, or past the last one, where the names come in force."""
+        """Read up to the term of the next binding, or past the last one; then the names are in scope."""
         if next(self._rest) == "(":
             self.name = next(self._rest)
             return
@@ -136,7 +136,7 @@ class _Call:
 
 
 class _Text:
-    """A text under way. Of every open list there is a frame: what its parts mean, so far."""
+    """A text under way. Every open list has a frame with the meanings of its parts so far."""
 
     __slots__ = ("call", "frame", "meanings", "outer", "rest", "scope")
 
@@ -150,7 +150,7 @@ class _Text:
 
 
 class _Evaluation:
-    """Values of texts over what was declared so far."""
+    """Evaluates texts over the declarations so far."""
 
     def __init__(self, steps: int) -> None:
         self._steps = Steps(steps)
@@ -176,7 +176,7 @@ class _Evaluation:
         self._define(name, _Defined(parameters, body) if parameters else self._value(body))
 
     def holds(self, text: str) -> bool:
-        """Whether an assertion does. Raises :class:`Unreadable`."""
+        """Whether an assertion is true. Raises :class:`Unreadable`."""
         return truth(self._value(split(text, DEFAULT)))
 
     def _define(self, name: str, meaning: object) -> None:
@@ -253,7 +253,7 @@ class _Evaluation:
         return lambda element: Array(size, element, {}, self._steps)
 
     def _size(self, sort: Sequence[str]) -> int:
-        """How many elements it has, or :data:`_MANY`."""
+        """The number of elements of a sort, or :data:`_MANY`."""
         frame: list[Any] = []
         outer: list[list[Any]] = []
         for token in sort:

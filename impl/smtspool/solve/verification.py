@@ -1,9 +1,8 @@
-"""A model is believed when somebody other than its producer agrees (design: answers).
+"""Verification: a model counts when the evaluator, or an engine other than its producer, has confirmed it.
 
-That is the evaluator, which is no engine and produces no model, or another engine. To an engine the check is
-the query itself with every declared symbol defined as its value: nothing is left to search for, so it costs
-the engine little more than reading. Checks run on helpers of their own: a race that keeps every solving
-helper busy for seconds delays no verification.
+The evaluator is no engine and makes no models. An engine checks the query itself with every declared symbol
+defined as its value; nothing is left to search for, so that takes little more time than reading. Checks run
+on helpers of their own, so a race that keeps every solving helper busy for seconds does not delay them.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from .views import SolverView
 
 __all__ = ["NOBODY_KNOWS", "Confirm", "Verdict", "Verifier"]
 
-_EVALUATION_MS = 0.1  # usual, for every 1000 characters of query and model ...
-_SHORT = 1000  # ... and for all that does not depend on them, as much as for so many
-_LONGEST = 1 << 20  # so many are left to engines: they would take a tenth of a second
+_EVALUATION_MS = 0.1  # usual time for every 1000 characters of query and model ...
+_SHORT = 1000  # ... and a constant part, as much as for so many characters
+_LONGEST = 1 << 20  # longer texts go to engines; the evaluator would take a tenth of a second
 _SMOOTHING = 0.1  # weight of the newest check in a mean
-_FORGETTING = 0.01  # what a check elsewhere takes a mean back towards the usual cost: it is tried again
+_FORGETTING = 0.01  # a check elsewhere moves a mean by this part back to the usual cost
 
 
 class Confirm(StrEnum):
@@ -40,10 +39,10 @@ class Confirm(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """``confirmed``: True and False say what ``by``, an engine or :data:`EVALUATOR`, found, None that nobody
-    could tell.
+    """``confirmed`` is the result of the check ``by`` an engine or the :data:`EVALUATOR`; None if none could
+    tell.
 
-    False by nobody: the model is no model at all, a value is missing or not a value.
+    It is False with no ``by`` if a value of the model is missing or malformed.
     """
 
     confirmed: bool | None
@@ -55,7 +54,7 @@ NOBODY_KNOWS = Verdict(None, None)
 
 @dataclass(slots=True)
 class _Cost:
-    """What a check by one engine costs, milliseconds; by the evaluator, for every 1000 characters."""
+    """The cost of a check, milliseconds: by one engine, or by the evaluator for every 1000 characters."""
 
     usual_ms: float
     ms: float = field(init=False)
@@ -65,20 +64,20 @@ class _Cost:
         self.ms = self.usual_ms
 
     def add(self, ms: float, generation: int = 0) -> None:
-        """Count a check, unless it is the first of its helper, which pays for the helper too."""
+        """Count a check, unless it is the first of its helper, which takes longer than later ones."""
         if generation == self.generation:
             self.ms += _SMOOTHING * (ms - self.ms)
         self.generation = generation
 
     def forget(self) -> None:
-        """A check was made elsewhere."""
+        """Move the cost back towards the usual one, after a check that was made elsewhere."""
         self.ms += _FORGETTING * (self.usual_ms - self.ms)
 
 
 class Verifier:
-    """Has models checked by the evaluator or by an engine, on one lane per engine, the cheapest first.
+    """Checks models by the evaluator or by an engine, whichever is cheaper. Thread-safe.
 
-    Thread-safe; the lanes are its own.
+    It owns one solver per engine, a *lane*.
     """
 
     def __init__(
@@ -109,11 +108,11 @@ class Verifier:
         cancellation: Cancellation | None = None,
         of: str = "model",
     ) -> Verdict:
-        """Have ``model`` checked by the cheapest outside ``exclude`` that can tell.
+        """Check ``model`` by the cheapest checker outside ``exclude`` that can tell.
 
         Each engine gets its share of the time left, so that one that hangs does not use up all of it. ``of``
         is the attempt whose model it is; the ids of the checks begin with it.
-        Raises :class:`InfrastructureError` only if nobody could tell and one had no helper to give.
+        Raises :class:`InfrastructureError` only if no checker could tell and an engine had no helper.
         """
         trouble: InfrastructureError | None = None
         length = query.size + sum(map(len, model.values()))
@@ -136,7 +135,7 @@ class Verifier:
             except ModelError:
                 return Verdict(False, None)
             except InfrastructureError as error:
-                if self._takes(checker, query.logic):  # it has not turned out just now that it cannot tell
+                if self._takes(checker, query.logic):  # else the engine was just found not to take the logic
                     trouble = error
                 continue
             if said.status.definite:
@@ -149,7 +148,7 @@ class Verifier:
         return NOBODY_KNOWS
 
     def _able(self, query: Query, length: int, exclude: Collection[str | None]) -> list[str]:
-        """Who may check it, the cheapest first. An engine that does not run yet costs its start as well."""
+        """The checkers that may be asked, the cheapest first; an engine may have to be started first."""
         expected = {
             engine: self._costs[engine].ms + 1e3 * self._start_s(engine)
             for engine in self._lanes
@@ -160,7 +159,7 @@ class Verifier:
         return sorted(expected, key=expected.__getitem__)
 
     def _evaluate(self, query: Query, model: Mapping[str, str], length: int) -> Verdict | None:
-        """None if it cannot tell. Raises ``ModelError`` for what is none."""
+        """The evaluator's verdict; None if it cannot tell. Raises ``ModelError`` for a malformed model."""
         started = self._clock()
         satisfied = evaluate(query, model)
         if satisfied is None:
@@ -182,7 +181,7 @@ class Verifier:
         return any(told)
 
     def view(self) -> tuple[SolverView, ...]:
-        """What its lanes are doing, in the fixed order; from any thread."""
+        """Views of the lanes, in the fixed order; from any thread."""
         return tuple(lane.view() for lane in self._lanes.values())
 
     def close(self, grace_s: float) -> bool:
