@@ -26,9 +26,8 @@ from conformance.engine.tlc import TlcError
 from conformance.engine.trace import TraceError
 from conformance.matrix import SUBJECTS, faults, generated, measure, update
 from conformance.mutants_page import PAGE, page
-from conformance.protocols import NAMES, PATHS, Report, repeat_walk, replay, run
+from conformance.protocols import NAMES, PATHS, Report, check_file, repeat_walk, replay, run
 from conformance.race.stress import stress
-from conformance.recording import check_file
 
 MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))
 

@@ -11,8 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from conformance.cancellation import run as cancellation_run
+from conformance.cancellation import windows
 from conformance.cancellation.system import Helpers
 from conformance.cancellation.walk import CancellationWalks
+from conformance.cancellation.windows import SOLVING
 from conformance.driving import told
 from conformance.engine.gates import Nursery
 from conformance.engine.graph import load
@@ -25,16 +27,29 @@ from conformance.qualification import run as qualification_run
 from conformance.qualification.walk import QualificationWalks
 from conformance.race import run as race_run
 from conformance.race.walk import RaceWalks
+from conformance.recording import Checked, lines_of
 from conformance.report import Figures, Kill, Report
 from conformance.spool_admission.mutants import MUTANTS
 from conformance.spool_admission.stress import BATCH as STRESS_BATCH
 from conformance.spool_admission.stress import stress
 from conformance.spool_admission.system import SpoolAdapter
-from conformance.spool_admission.trace import check, explain, lines_of
+from conformance.spool_admission.trace import check, check_recorded, explain
 from conformance.spool_admission.walk import BATCH as WALK_BATCH
 from conformance.spool_admission.walk import SpoolWalks, walk
 
-__all__ = ["CORPUS", "ENTRY", "NAMES", "PATHS", "Kill", "Report", "hunt", "repeat_walk", "replay", "run"]
+__all__ = [
+    "CORPUS",
+    "ENTRY",
+    "NAMES",
+    "PATHS",
+    "Kill",
+    "Report",
+    "check_file",
+    "hunt",
+    "repeat_walk",
+    "replay",
+    "run",
+]
 
 # Those with several graphs each.
 _RUNS: Mapping[str, Any] = {
@@ -115,7 +130,7 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
     say(f"{name}: {walks.steps} random steps, {len(walks.transitions)} transitions: {dict(walks.counts)}")
     with TemporaryDirectory(prefix="stress-") as folder:
         run_ = stress(Path(folder), int.from_bytes(os.urandom(2)), consumers=3, files=24, kills=5)
-        recording = lines_of(run_.trace.read_text())
+        recording = lines_of(run_.trace.read_text(), {"spool_admission"})
     traces = [*((r, WALK_BATCH) for r in walks.recordings), (recording, STRESS_BATCH)]
     for batch in sorted({batch for _, batch in traces}):
         of_batch = [r for r, size in traces if size == batch]
@@ -123,3 +138,15 @@ def run(name: str, *, say: Callable[[str], None]) -> Report:
             if not verdict.accepted:
                 raise Divergence(f"{name}: {explain(lines, verdict)}", "trace")
     return Report(name, Figures.of(drive), walks.steps, len(traces), kills, time.monotonic() - started)
+
+
+def check_file(path: Path) -> Iterator[Checked]:
+    """What became of a recording, by each model that judges lines of it. Raises :class:`TraceError` when it
+    is no whole recording, or has no such line."""
+    lines = lines_of(path.read_text(), {"spool_admission", *SOLVING})
+    admitted = [line for line in lines if line.protocol == "spool_admission"]
+    if admitted:
+        yield check_recorded(admitted)
+    if len(admitted) < len(lines):
+        checked = windows.check([line for line in lines if line.protocol in SOLVING])
+        yield Checked(checked.accepted, checked.text)

@@ -1,30 +1,53 @@
-"""A recording of ``smtspool serve --trace``: each protocol that it has steps of, checked by its own model."""
+"""Recordings of ``smtspool serve --trace``: their lines, and of which protocol each is."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
-from conformance.cancellation import windows as solving
 from conformance.engine.trace import Recorded, TraceError, read
-from conformance.spool_admission import trace as spool
 
-__all__ = ["check_file"]
+__all__ = ["SCHEMA", "Checked", "lines_of"]
 
-
-def check_file(path: Path) -> Iterator[spool.Checked]:
-    """What became of the recording, one protocol after the other. Raises :class:`TraceError` when it is no
-    whole recording, or has no step of any of them."""
-    lines = read(path.read_text(), schema=spool.SCHEMA)
-    solved = solving.only_solving(lines)
-    if any(_of_admission(line) for line in lines):
-        yield spool.check_file(path)
-    elif not solved:
-        raise TraceError("the recording has no step of admission or of solving")
-    if solved:
-        checked = solving.check(solved)
-        yield spool.Checked(checked.accepted, checked.text)
+SCHEMA = "smtspool-trace-v1"
 
 
-def _of_admission(line: Recorded) -> bool:
-    return "consumer" in line.params or line.action in ("Start", "Crash")
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What became of one recording."""
+
+    accepted: bool
+    text: str
+
+
+def lines_of(text: str, protocols: Collection[str] = (), actions: Collection[str] = ()) -> list[Recorded]:
+    """The lines of some protocols in a recording, or all. Raises :class:`TraceError` when it is no whole
+    recording, has no such line, or one whose action is none of ``actions``."""
+    lines = [replace(line, protocol=line.protocol or _told(line)) for line in read(text, schema=SCHEMA)]
+    if not protocols:
+        return lines
+    found = [line for line in lines if line.protocol in protocols]
+    for line in found:
+        if actions and line.action not in actions:
+            raise TraceError(f"line {line.number}: {line.protocol} has no action {line.action}")
+    if not found:
+        raise TraceError(f"the recording has no step of {' or '.join(sorted(protocols))}")
+    return found
+
+
+# In this order: a race names the solver of its part, too.
+_PARAMETERS = {
+    "consumer": "spool_admission",
+    "rank": "qualification",
+    "race": "race",
+    "portfolio": "race",
+    "solver": "cancellation",
+}
+
+
+def _told(line: Recorded) -> str:
+    """The protocol of a line by a release whose recordings do not say it, as its parameters tell."""
+    if line.action in ("Start", "Crash"):
+        return "spool_admission"
+    told = (protocol for name, protocol in _PARAMETERS.items() if name in line.params)
+    return next(told, "profile_recovery")

@@ -129,10 +129,10 @@ def test_each_variable_takes_two_values(graphs: Sequence[Graph]) -> None:
 def test_an_action_less_in_the_seam(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Substitution(
         f"smtspool.cluster.{SEAM[name]}",
-        "from smtspool.actions import action\n",
-        "import smtspool.actions as _seam\n\n\n"
+        "from .steps import action\n",
+        "import smtspool.actions as _seam\nfrom .steps import action as _action\n\n\n"
         "def action(name, **params):\n"
-        f'    return _seam._UNOBSERVED if name == "{name}" else _seam.action(name, **params)\n',
+        f'    return _seam._UNOBSERVED if name == "{name}" else _action(name, **params)\n',
     )
     graph = {"Contain": "GraphOneHost", "Abort": "GraphOneHost", "Shutdown": "GraphAccounting"}
     monkeypatch.setitem(SHOWS_IN, f"no-{name}", graph.get(name, "GraphInputs"))

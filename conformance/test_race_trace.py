@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from conformance.cancellation.windows import check, only_solving, steps, windows
-from conformance.engine.trace import Recorded, TraceError, read
+from conformance import recording as recordings
+from conformance.cancellation.windows import SOLVING, check, steps, windows
+from conformance.engine.trace import Recorded, TraceError
+from conformance.protocols import check_file
 from conformance.race.stress import stress
-from conformance.recording import check_file
-from conformance.spool_admission.trace import SCHEMA
 from smtspool.query import Query, parse_smt2
 from smtspool.service import traced
 from smtspool.solve import Cancellation, CancelReason, ForkServer, Hedge, HedgePolicy, Portfolio, parse_engine
@@ -47,7 +47,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lines_of(file: Path) -> list[Recorded]:
-    return only_solving(read(file.read_text(), schema=SCHEMA))
+    return recordings.lines_of(file.read_text(), SOLVING)
 
 
 def check_text(file: Path, lines: Sequence[str]) -> tuple[bool, str]:
@@ -106,5 +106,5 @@ def test_a_line_that_is_missing_is_missed(recording: Path, action: str) -> None:
 
 def test_a_recording_of_nothing_that_a_model_has_is_an_error(recording: Path) -> None:
     head, first, *_ = recording.read_text().splitlines(keepends=True)
-    with pytest.raises(TraceError, match="no step of admission or of solving"):
+    with pytest.raises(TraceError, match="no step of cancellation or race or spool_admission"):
         check_text(recording, [head, first.replace('"race"', '"rice"')])

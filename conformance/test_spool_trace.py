@@ -15,7 +15,7 @@ import pytest
 from conformance.engine.trace import TraceError
 from conformance.spool_admission.environment import CONTENTS
 from conformance.spool_admission.stress import BATCH, Stress, stress
-from conformance.spool_admission.trace import check, check_file, damage, explain, lines_of, unbound
+from conformance.spool_admission.trace import check, check_recorded, damage, explain, lines_of, unbound
 from smtspool.errors import InfrastructureError
 from smtspool.files import Directory
 from smtspool.query import QueryFile
@@ -82,7 +82,7 @@ def troubled(tmp_path: Path) -> Path:
 def test_what_may_happen_to_a_service_is_explained(troubled: Path) -> None:
     went = {(line.action, line.outcome, line.error is None) for line in lines_of(troubled.read_text())}
     assert went >= {("Open", "gone", True), ("Move", "gone", True), ("Commit", None, False)}
-    checked = check_file(troubled)
+    checked = check_recorded(lines_of(troubled.read_text()))
     assert checked.accepted, checked.text
 
 
@@ -129,7 +129,7 @@ def test_a_pass_that_fails_between_two_steps_is_explained(interrupted: Path) -> 
         if (line.action, line.outcome) == ("Release", "failed")
     ]
     assert ways == ["WriteSidecar", "Move", "TryLock"]
-    checked = check_file(interrupted)
+    checked = check_recorded(lines)
     assert checked.accepted, checked.text
     # One that was over could not have ended there.
     clean = [replace(line, outcome=None) if line.action == "Release" else line for line in lines]
@@ -171,7 +171,7 @@ def test_a_deferred_file_that_is_withdrawn_is_explained(withdrawn: Path) -> None
     assert ("Move", "replaced") in {(line.action, line.outcome) for line in lines}
     opened = [line.params["file"][0] for line in lines if line.action == "Open"]
     assert opened == [*"abc", *"ad", *"b", *"c", *"ea"]
-    checked = check_file(withdrawn)
+    checked = check_recorded(lines)
     assert checked.accepted, checked.text
 
 
@@ -189,11 +189,11 @@ def test_a_killed_service_and_its_successor_are_explained(recording: str, tmp_pa
     file = tmp_path / "killed.ndjson"
     # The first died before its first Move; the files that it left are opened again.
     file.write_text(head + "".join(lines[:moved]) + "".join(json.dumps(line) + "\n" for line in later))
-    checked = check_file(file)
+    checked = check_recorded(lines_of(file.read_text()))
     assert checked.accepted, checked.text
     # It cannot have died there and moved a file later.
     file.write_text(head + "".join([*lines[:moved], *lines[moved + 1 :]]))
-    assert not check_file(file).accepted
+    assert not check_recorded(lines_of(file.read_text())).accepted
 
 
 def test_another_batch_size_does_not_explain_it(recording: str) -> None:

@@ -163,12 +163,21 @@ def test_a_file_has_one_subject(path: Path) -> None:
 
 
 def test_every_action_has_a_literal_name_in_the_manner_of_the_models() -> None:
+    """And every protocol is declared once, under the name of the folder that holds it to its model."""
+    declared = []
     for path in FILES:
         for node in ast.walk(tree_of(path)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "action":
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id == "Protocol":
+                assert path.name == "steps.py", f"{path}:{node.lineno}: a package declares it in its steps"
+                declared.append(ast.literal_eval(node.args[0]))
+            if node.func.id == "action":
                 [name] = node.args
                 assert isinstance(name, ast.Constant), f"{path}:{node.lineno}"
                 assert re.fullmatch(r"([A-Z]+[a-z]*)+", name.value), f"{path}:{node.lineno}: {name.value}"
+    folders = {path.parent.name for path in (ROOT / "conformance").glob("*/system.py")}
+    assert sorted(declared) == sorted(folders)
 
 
 def test_nothing_is_swallowed() -> None:

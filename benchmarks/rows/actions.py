@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from smtspool.actions import action
+from smtspool.actions import Protocol
 
 from ..measure import Bench, Row, Sample, at_most, interleaved
 
@@ -19,6 +19,7 @@ class Empty:
     def __exit__(self, *error: object) -> None: ...
 
 
+action = Protocol("spool_admission").action
 EMPTY: AbstractContextManager[None] = Empty()
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from conformance.cancellation.trace import Recorder
 from conformance.engine.trace import Recorded
+from conformance.seam import Recorder
 from smtspool.actions import observed_by
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Failure, Query, Status, parse_smt2

@@ -20,7 +20,8 @@ from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.replay import Divergence, Refused, State
 from conformance.engine.stage import Player, Stage
 from conformance.engine.values import Function
-from smtspool.actions import Step, observed_by
+from conformance.seam import Seam
+from smtspool.actions import observed_by
 from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Query, Status, parse_smt2
 from smtspool.solve import (
@@ -45,20 +46,6 @@ def query_of(letter: str) -> Query:
         f"(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x (_ bv{value} 8)))(check-sat)"
     )
     return query
-
-
-class _Seam:
-    """The observer that leads every action to the stage."""
-
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-
-    def before(self, step: Step) -> None:
-        self._stage.before(step.name, step.params)
-
-    def after(self, step: Step) -> None:
-        error = None if step.error is None else type(step.error).__name__
-        self._stage.after(step.name, step.params, step.outcome, error)
 
 
 class CancellationSystem(Projection):
@@ -88,7 +75,7 @@ class CancellationSystem(Projection):
         )
         self._racing = racing
         self._closing = ExitStack()
-        self._closing.enter_context(observed_by(_Seam(self.stage)))
+        self._closing.enter_context(observed_by(Seam("cancellation", self.stage)))
         for name in (*self.requests, *cancellers, CLOSER):
             self.stage.enter(name)
         for name in self.requests:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -10,9 +9,8 @@ from dataclasses import replace
 from conformance.cancellation.system import MODULE
 from conformance.engine.trace import Recorded, Trace, Verdict, validate
 from conformance.engine.values import Value, function
-from smtspool.actions import Step
 
-__all__ = ["Recorder", "check", "damage", "explain", "prepare"]
+__all__ = ["check", "damage", "explain", "prepare"]
 
 CLOSER = "k"
 ALL = "all"
@@ -36,26 +34,6 @@ OTHER = {
     "told": "nobody",
     "nobody": "told",
 }
-
-
-class Recorder:
-    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end."""
-
-    def __init__(self) -> None:
-        self.lines: list[Recorded] = []
-        self._turn = threading.Lock()
-
-    def before(self, step: Step) -> None:
-        self._turn.acquire()
-
-    def after(self, step: Step) -> None:
-        number = len(self.lines) + 1
-        error = None if step.error is None else type(step.error).__name__
-        who = threading.current_thread().name
-        self.lines.append(
-            Recorded(number, who, number, number, step.name, step.params, step.outcome, error, begun=number)
-        )
-        self._turn.release()
 
 
 def prepare(lines: Sequence[Recorded], letters: Mapping[str, str]) -> Trace:

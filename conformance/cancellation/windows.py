@@ -22,15 +22,15 @@ from conformance.cancellation.system import MODULE
 from conformance.engine.trace import TRACES, Recorded, TraceError, Verdict, validate
 from conformance.engine.values import Function, Value, function
 
-__all__ = ["ACTIONS", "Checked", "Window", "check", "only_solving", "windows"]
+__all__ = ["ACTIONS", "SOLVING", "Checked", "Window", "check", "windows"]
 
 _TRACE = MODULE.with_name("TraceCancellation.tla")
 ACTIONS = frozenset({
     "Register", "AcquireIO", "Admit", "Spawn", "Exchange", "Answer", "Settle", "Retire", "Unregister",
     "CancelSolver", "Signal", "Close",
 })  # fmt: skip
-# The parameters by which a step of solving is known.
-SOLVING = frozenset({"solver", "race", "portfolio"})
+# Solvers, and the races whose switches they see.
+SOLVING = frozenset({"cancellation", "race"})
 ALL, CLOSER, SPARE = "all", "k", "spare"
 _REPLIES = frozenset({"sat", "unsat", "unknown"})
 Steps = tuple[Function, ...]
@@ -93,9 +93,9 @@ def windows(lines: Iterable[Recorded]) -> Iterator[Window]:
     too_late: dict[str, set[str]] = defaultdict(set)
     for line in lines:
         pid, _, thread = line.who.partition("/")
-        if line.action == "CallOff":
+        if line.protocol == "race" and line.action == "CallOff":
             called_off[f"{pid}/{line.params['race']}"] = thread
-        elif line.action in ACTIONS and "solver" in line.params:
+        elif line.protocol == "cancellation" and line.action in ACTIONS:
             solver = f"{pid}/{line.params['solver']}"
             by_solver[solver].append(line)
             if line.action == "Register":
@@ -311,8 +311,3 @@ def _explain(window: Window, kind: Steps, verdict: Verdict) -> str:
         f"-> {went}; of {window.solver} {verdict.explained} of {len(kind)} steps are explained from line "
         f"{window.lines[0].number} on, and the model has it at {verdict.enabled[ALL]}"
     )
-
-
-def only_solving(lines: Iterable[Recorded]) -> list[Recorded]:
-    """The lines of solvers and races."""
-    return [line for line in lines if not SOLVING.isdisjoint(line.params)]

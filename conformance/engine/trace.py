@@ -2,7 +2,8 @@
 
 A recording is NDJSON: a first line that names its schema, then one line a step with ``sequence``, ``pid``,
 ``thread``, ``clock``, ``action``, ``params``, ``outcome`` and, after a failure, ``error``. Lines are written
-when a step has ended, by every process into one file. So a step lies between the line before it of the same
+when a step has ended, by every process into one file. A line may say its ``protocol``, where several are
+recorded together. So a step lies between the line before it of the same
 thread and its own line, and two steps are ordered exactly where these spans do not overlap; TLC looks for
 one order that explains everything. An empty, cut, foreign or non-advancing recording is an error, never a
 pass.
@@ -44,6 +45,7 @@ class Recorded:
     outcome: str | None
     error: str | None
     begun: float | None = None  # when the recorder knows; else the line before of the same process
+    protocol: str = ""  # when the recorder says
 
 
 def read(text: str, *, schema: str) -> list[Recorded]:
@@ -79,8 +81,8 @@ def _document(number: int, line: str) -> dict[str, Any]:
 
 def _line(number: int, text: str) -> Recorded:
     document = _document(number, text)
-    if set(document) - {"error"} != _MEMBERS:
-        raise TraceError(f"line {number}: members {sorted(document)}")
+    if lacking := _MEMBERS - set(document):
+        raise TraceError(f"line {number}: lacks {sorted(lacking)}")
     pid, sequence, clock = document["pid"], document["sequence"], document["clock"]
     if type(pid) is not int or type(sequence) is not int or type(clock) not in (int, float):
         raise TraceError(f"line {number}: pid, sequence and clock are numbers")
@@ -95,6 +97,7 @@ def _line(number: int, text: str) -> Recorded:
         document["params"],
         document["outcome"],
         document.get("error"),
+        protocol=str(document.get("protocol", "")),
     )
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.engine.gates import Gate
+from conformance.seam import error_of
 from smtspool.actions import Step, observed_by
 from smtspool.files import Directory
 from smtspool.profile import Coordinator, Policy, ProfileGeneration
@@ -107,13 +108,12 @@ class _Seam:
 
     def after(self, step: Step) -> None:
         gate = self.gates[threading.get_ident()]
-        error = None if step.error is None else type(step.error).__name__
         if gate is self._owner:
             self.went = step.outcome
             if self.machine.refuses is not None:
                 self.machine.disarm()  # the scheduler knows of the step: it made it fail
                 return
-        gate.after(step.name, step.params, step.outcome, error)
+        gate.after(step.name, step.params, step.outcome, error_of(step))
 
 
 def _generation(generation: ProfileGeneration | None) -> list[str]:

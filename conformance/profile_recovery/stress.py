@@ -23,7 +23,8 @@ from conformance.engine.replay import Refused
 from conformance.engine.trace import Recorded
 from conformance.profile_recovery.environment import Catalogue, Folder
 from conformance.profile_recovery.system import Bounds
-from conformance.profile_recovery.trace import SCHEMA, lines_of
+from conformance.profile_recovery.trace import lines_of
+from conformance.recording import SCHEMA
 from smtspool.files import Directory
 from smtspool.profile import Coordinator, Policy
 from smtspool.service import traced
@@ -40,6 +41,7 @@ def _note(trace: Path, pid: int, sequence: int, action: str, **params: Any) -> N
         "pid": pid,
         "thread": "MainThread",
         "clock": time.monotonic(),
+        "protocol": "profile_recovery",
         "action": action,
         "params": params,
         "outcome": None,

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from conformance.engine.trace import Recorded, Trace, TraceError, Verdict, needs, read, validate
+from conformance import recording
+from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.profile_recovery.system import MODULE, Bounds
 
-__all__ = ["SCHEMA", "check", "damage", "explain", "lines_of"]
+__all__ = ["check", "damage", "explain", "lines_of"]
 
-SCHEMA = "smtspool-trace-v1"
 _TRACE = MODULE.with_name("TraceProfileRecovery.tla")
 RECOVERY = ("LoadState", "VerifyRuntime", "Replay")
 PUBLISHING = ("Build", "WriteArtifact", "WriteRuntime", "WriteState", "Switch")
@@ -31,12 +31,8 @@ _NEXT = {"WriteArtifact": "WriteRuntime", "WriteRuntime": "WriteState", "WriteSt
 
 
 def lines_of(text: str) -> list[Recorded]:
-    """The lines of a recording; all are of this protocol."""
-    lines = read(text, schema=SCHEMA)
-    for line in lines:
-        if line.action not in ACTIONS:
-            raise TraceError(f"line {line.number}: profile recovery has no action {line.action}")
-    return lines
+    """The lines of the protocol in a recording."""
+    return recording.lines_of(text, {"profile_recovery"}, ACTIONS)
 
 
 @dataclass(frozen=True, slots=True)

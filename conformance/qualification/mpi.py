@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conformance.engine.trace import Recorded
+from conformance.seam import error_of
 from smtspool.actions import Step, observed_by
 
 __all__ = ["Job", "job"]
@@ -48,8 +49,7 @@ class _Recorder:
 
     def tell(self, step: Step, begun: float, ended: float) -> None:
         """One line, on the disk."""
-        error = None if step.error is None else type(step.error).__name__
-        line = [step.name, step.params, step.outcome, error, begun, ended]
+        line = [step.name, step.params, step.outcome, error_of(step), begun, ended]
         self._out.write(json.dumps(line) + "\n")
         self._out.flush()
 

@@ -10,9 +10,8 @@ from typing import Any
 from conformance.engine.gates import LEDGER, At, GateError, Idle, Passed
 from conformance.engine.stage import Moving, Player, Stage
 from conformance.qualification.environment import Gone
-from smtspool.actions import Step
 
-__all__ = ["RankStage", "Seam"]
+__all__ = ["RankStage"]
 
 
 class RankStage(Stage):
@@ -125,19 +124,3 @@ class RankStage(Stage):
                 self._stir.notify_all()
 
         self.close(rouse)
-
-
-class Seam:
-    """The observer that leads every action to the stage."""
-
-    def __init__(self, stage: RankStage) -> None:
-        self._stage = stage
-
-    def before(self, step: Step) -> None:
-        """A step begins."""
-        self._stage.before(step.name, step.params)
-
-    def after(self, step: Step) -> None:
-        """A step ends."""
-        error = None if step.error is None else type(step.error).__name__
-        self._stage.after(step.name, step.params, step.outcome, error)

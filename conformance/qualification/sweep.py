@@ -17,7 +17,7 @@ from conformance.engine.trace import Recorded
 from conformance.qualification.environment import Gone, Places
 from conformance.qualification.faults import check_result, control, ordinary
 from conformance.qualification.fleet import Fleet
-from conformance.qualification.trace import Recorder
+from conformance.seam import Recorder
 from smtspool.actions import observed_by
 from smtspool.cluster import Master
 

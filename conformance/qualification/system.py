@@ -26,7 +26,8 @@ from conformance.qualification.faults import check_result
 from conformance.qualification.fleet import Fleet
 from conformance.qualification.invariants import INVARIANTS
 from conformance.qualification.projection import Projection
-from conformance.qualification.stage import RankStage, Seam
+from conformance.qualification.stage import RankStage
+from conformance.seam import Seam
 from smtspool.actions import observed_by
 from smtspool.cluster import QualificationResult
 
@@ -82,7 +83,7 @@ class QualificationSystem:
         self.held, self.masters = fleet.held, fleet.masters
         self.projection = Projection(self, len(set(hosts)))
         self.disturb = Disturbances(self)
-        self._closing.enter_context(observed_by(Seam(self.stage)))
+        self._closing.enter_context(observed_by(Seam("qualification", self.stage)))
         self.stage.free = working
         for rank in self.ranks:
             self.stage.enter(str(rank))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,9 +10,8 @@ from dataclasses import replace
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.qualification.system import MODULE
-from smtspool.actions import Step
 
-__all__ = ["Recorder", "check", "damage", "explain", "prepare"]
+__all__ = ["check", "damage", "explain", "prepare"]
 
 ALL = "all"
 _TRACE = MODULE.with_name("TraceQualification.tla")
@@ -33,36 +31,6 @@ OTHER = {
     "Success": "Failure",
     "Failure": "Success",
 }
-
-
-class Recorder:
-    """An observer that keeps every step in its exact order: a mutex is held from its begin to its end.
-    Threads are named for their ranks. A step within a step belongs to that."""
-
-    def __init__(self) -> None:
-        self.lines: list[Recorded] = []
-        self._turn = threading.RLock()
-        self._depth: dict[int, int] = defaultdict(int)
-
-    def before(self, step: Step) -> None:
-        """A step begins."""
-        self._turn.acquire()
-        self._depth[threading.get_ident()] += 1
-
-    def after(self, step: Step) -> None:
-        """A step ends."""
-        me = threading.get_ident()
-        self._depth[me] -= 1
-        if self._depth[me] == 0:
-            number = len(self.lines) + 1
-            error = None if step.error is None else type(step.error).__name__
-            who = threading.current_thread().name
-            self.lines.append(
-                Recorded(
-                    number, who, number, number, step.name, step.params, step.outcome, error, begun=number
-                )
-            )
-        self._turn.release()
 
 
 def prepare(lines: Sequence[Recorded], *, ordered: bool = True) -> Trace:

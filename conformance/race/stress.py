@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from conformance.cancellation.windows import Steps, check, only_solving
+from conformance.cancellation.windows import SOLVING, Steps, check
 from conformance.engine.replay import Divergence
-from conformance.engine.trace import Recorded, read
-from conformance.spool_admission.trace import SCHEMA
+from conformance.engine.trace import Recorded
+from conformance.recording import lines_of
 from smtspool.query import Answer, Query, Status, parse_smt2
 from smtspool.service import traced
 from smtspool.solve import (
@@ -226,7 +226,7 @@ def stress(
             recording = folder / f"{number}.ndjson"
             with traced(recording):
                 answers = _race(seed + number, servers, count, totals)
-            lines = only_solving(read(recording.read_text(), schema=SCHEMA))
+            lines = lines_of(recording.read_text(), SOLVING)
             recording.unlink()
             _compare(answers, lines, totals)
             checked = check(lines, known=known)

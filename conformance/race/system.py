@@ -23,6 +23,7 @@ from conformance.engine.stage import Moving, Player, Stage
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
 from conformance.race.projection import CHECK, MODULE, Projection
+from conformance.seam import error_of
 from smtspool.actions import Step, observed_by
 from smtspool.query import Answer
 from smtspool.solve import (
@@ -40,11 +41,8 @@ __all__ = ["MODULE", "RaceAdapter", "RaceSystem"]
 
 ASKER, USER, CLOSER = "race", "user", "closer"
 FAR_S, LIMIT_S, DELAY_S, REPORT_S = 1e8, 1e6, 1e4, 1e2
-# Where players stand. Of a solver's own steps only these are a race's business.
-GATES = frozenset({
-    "Enter", "Submit", "Register", "Settle", "Report", "Tell", "Hear", "CallOff", "CancelFuture",
-    "CancelSolver", "Leave", "Shut", "Close",
-})  # fmt: skip
+# The steps of a solver that are a race's business too.
+SHARED = frozenset({"Register", "Settle", "CancelSolver", "Close"})
 _COMMANDS = {"sat": "answer", "unsat": "unsat", "unknown": "unknown"}
 
 
@@ -56,8 +54,9 @@ class _Seam:
 
     def _passes(self, step: Step) -> bool:
         """The checks are told by whoever tells the losers, all in one step."""
-        return step.name not in GATES or (
-            step.name == "CancelSolver" and str(step.params["solver"]).endswith(CHECK)
+        return step.protocol.name != "race" and (
+            step.name not in SHARED
+            or (step.name == "CancelSolver" and str(step.params["solver"]).endswith(CHECK))
         )
 
     def before(self, step: Step) -> None:
@@ -67,8 +66,7 @@ class _Seam:
 
     def after(self, step: Step) -> None:
         if not self._passes(step):
-            error = None if step.error is None else type(step.error).__name__
-            self._system.stage.after(step.name, step.params, step.outcome, error)
+            self._system.stage.after(step.name, step.params, step.outcome, error_of(step))
 
 
 class RaceSystem(Projection):

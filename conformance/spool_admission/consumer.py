@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from conformance.engine.gates import Gate
-from smtspool.actions import Step, observed_by
+from conformance.seam import Seam
+from smtspool.actions import observed_by
 from smtspool.errors import InfrastructureError
 from smtspool.spool import Spool
 from smtspool.store import Store
@@ -21,20 +22,6 @@ def _stopped() -> float:
     return 0.0
 
 
-class _Seam:
-    """The observer that puts a gate around every action."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    def before(self, step: Step) -> None:
-        self._gate.before(step.name, step.params)
-
-    def after(self, step: Step) -> None:
-        error = None if step.error is None else type(step.error).__name__
-        self._gate.after(step.name, step.params, step.outcome, error)
-
-
 def consume(gate: Gate, *, spool: str, store: str, name: str, batch: int) -> None:
     """A consumer: makes a pass when it is called, through gates."""
     looks = 0
@@ -44,7 +31,8 @@ def consume(gate: Gate, *, spool: str, store: str, name: str, batch: int) -> Non
         looks += event in ("os.listdir", "os.scandir")
 
     sys.addaudithook(watch)
-    with Spool.open(spool) as source, Store.open(Path(store)) as sink, observed_by(_Seam(gate)):
+    seam = Seam("spool_admission", gate)
+    with Spool.open(spool) as source, Store.open(Path(store)) as sink, observed_by(seam):
 
         def scan() -> dict[str, Any]:
             before = looks

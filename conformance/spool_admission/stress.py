@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from conformance.recording import SCHEMA
 from conformance.spool_admission.environment import CONTENTS
-from conformance.spool_admission.trace import SCHEMA
 from smtspool.service import traced
 from smtspool.spool import Outcome, Spool
 from smtspool.store import Store
@@ -35,6 +35,7 @@ def _note(trace: Path, pid: int, sequence: int, action: str) -> None:
         "pid": pid,
         "thread": "MainThread",
         "clock": time.monotonic(),
+        "protocol": "spool_admission",
         "action": action,
         "params": {},
         "outcome": None,

@@ -5,7 +5,7 @@ content with which a file is opened is what its ``Verify`` found, and a file is 
 it is first listed by a pass that opens it. A name that is opened again after it was settled is another file.
 
 A recording of the service does not say either what a batch holds, nor who was killed, nor when a process
-began; :func:`check_file` leaves these open. It must hold all consumers of one spool since the host was
+began; :func:`check_recorded` leaves these open. It must hold all consumers of one spool since the host was
 started.
 """
 
@@ -15,15 +15,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 
-from conformance.engine.trace import Recorded, Trace, TraceError, Verdict, needs, read, validate
+from conformance import recording
+from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
+from conformance.recording import Checked
 from conformance.spool_admission.projection import MODULE
 
-__all__ = ["SCHEMA", "Checked", "check", "check_file", "damage", "explain", "lines_of", "prepare"]
+__all__ = ["check", "check_recorded", "damage", "explain", "lines_of", "prepare"]
 
-SCHEMA = "smtspool-trace-v1"
 ACTIONS = {"TryLock", "List", "Open", "Verify", "Commit", "WriteSidecar", "Move", "Release", "Start", "Crash"}
 NEXT = {
     "TryLock": "List",
@@ -41,17 +41,8 @@ _TRACE = MODULE.with_name("TraceSpoolAdmission.tla")
 
 
 def lines_of(text: str) -> list[Recorded]:
-    """The lines of the protocol in a recording; other actions of the service are other models' business, and
-    only those of this one have a consumer."""
-    lines = []
-    for line in read(text, schema=SCHEMA):
-        if line.action in ("Start", "Crash") or "consumer" in line.params:
-            if line.action not in ACTIONS:
-                raise TraceError(f"line {line.number}: spool admission has no action {line.action}")
-            lines.append(line)
-    if not lines:
-        raise TraceError("the recording has no step of spool admission")
-    return lines
+    """The lines of the protocol in a recording."""
+    return recording.lines_of(text, {"spool_admission"}, ACTIONS)
 
 
 def unbound(lines: Sequence[Recorded]) -> list[Recorded]:
@@ -280,20 +271,11 @@ def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What became of one recording file."""
-
-    accepted: bool
-    text: str
-
-
-def check_file(path: Path) -> Checked:
-    """Check a recording of ``smtspool serve --trace``. Raises :class:`TraceError` when it is no whole
-    recording."""
-    lines = unbound(lines_of(path.read_text()))
-    (verdict,) = check([lines], batch=None, timeout_s=600.0)
-    return Checked(verdict.accepted, explain(lines, verdict))
+def check_recorded(lines: Sequence[Recorded]) -> Checked:
+    """Check the lines of ``smtspool serve --trace``."""
+    whole = unbound(lines)
+    (verdict,) = check([whole], batch=None, timeout_s=600.0)
+    return Checked(verdict.accepted, explain(whole, verdict))
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:

@@ -1,12 +1,16 @@
 """Named protocol steps: the one seam where models, traces and tests attach.
 
-Every atomic step of a modelled protocol is written ::
+A package that takes the steps of a modelled protocol declares that protocol once, in its ``steps`` module::
+
+    action = Protocol("spool_admission").action
+
+Every atomic step of it is then written ::
 
     with action("Commit", consumer=self.name, files=names):
         ...exactly the effect that the model treats as one step...
 
-The name and the parameters are those of the TLA+ action. A step whose result the model leaves open
-says which way it went, still inside the body::
+The name and the parameters are those of the TLA+ action; the same name may stand for different actions of
+two protocols. A step whose result the model leaves open says which way it went, still inside the body::
 
     with action("TryLock", consumer=self.name) as step:
         step.outcome = "Busy"
@@ -18,15 +22,15 @@ thread there) and ``after(step)`` follows it (a *record*: outcome, or the error 
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Protocol
 
-__all__ = ["Observer", "Step", "action", "observed_by"]
+__all__ = ["Observer", "Protocol", "Step", "observed_by"]
 
 
-class Observer(Protocol):
+class Observer(typing.Protocol):
     """What sees the steps of this process. Called on the thread that takes the step."""
 
     def before(self, step: Step) -> None: ...
@@ -35,11 +39,15 @@ class Observer(Protocol):
 
 
 class Step:
-    """One occurrence of an action: ``name``, ``params``, and after the body ``outcome`` or ``error``."""
+    """One occurrence of an action of ``protocol``: ``name``, ``params``, and after the body ``outcome`` or
+    ``error``."""
 
-    __slots__ = ("_observer", "error", "name", "outcome", "params")
+    __slots__ = ("_observer", "error", "name", "outcome", "params", "protocol")
 
-    def __init__(self, name: str, params: Mapping[str, object], observer: Observer) -> None:
+    def __init__(
+        self, protocol: Protocol, name: str, params: Mapping[str, object], observer: Observer
+    ) -> None:
+        self.protocol = protocol
         self.name = name
         self.params = params
         self.outcome: str | None = None
@@ -75,11 +83,24 @@ _UNOBSERVED = _Unobserved()
 _observer: Observer | None = None
 
 
-def action(name: str, /, **params: object) -> Step | _Unobserved:
-    """Mark the ``with`` body as one step of a modelled protocol."""
-    if _observer is None:
-        return _UNOBSERVED
-    return Step(name, params, _observer)
+class Protocol:
+    """A modelled protocol. ``name`` is that of its folder under ``conformance/``.
+
+    The steps of a protocol that is ``ordered`` are taken by threads of one process on what they share, so a
+    recording keeps them in their exact order; those of the others are ordered by time alone.
+    """
+
+    __slots__ = ("name", "ordered")
+
+    def __init__(self, name: str, *, ordered: bool = False) -> None:
+        self.name = name
+        self.ordered = ordered
+
+    def action(self, name: str, /, **params: object) -> Step | _Unobserved:
+        """Mark the ``with`` body as one step of this protocol."""
+        if _observer is None:
+            return _UNOBSERVED
+        return Step(self, name, params, _observer)
 
 
 @contextmanager

@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
-from smtspool.actions import action
+from smtspool.actions import Protocol
 from smtspool.errors import MisuseError
 from smtspool.service import Campaign, Service, Settings, traced
 from tests.service.support import equation, submit, until
+
+action = Protocol("spool_admission").action
+solver_action = Protocol("cancellation", ordered=True).action
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -30,6 +33,7 @@ def test_a_line_says_what_who_when_and_how_it_ended(tmp_path: Path) -> None:
         "clock": 12.5,
         "pid": os.getpid(),
         "thread": threading.current_thread().name,
+        "protocol": "spool_admission",
         "action": "TryLock",
         "params": {"consumer": "c1"},
         "outcome": "Busy",
@@ -82,17 +86,17 @@ def test_a_trace_that_cannot_go_on_harms_nobody(caplog: pytest.LogCaptureFixture
     assert caplog.text.count("the trace ends here") == 1
 
 
-def test_a_step_of_solving_waits_for_the_one_before_and_no_other_step_does(tmp_path: Path) -> None:
+def test_a_step_of_an_ordered_protocol_waits_for_the_one_before_and_no_other_does(tmp_path: Path) -> None:
     begun = threading.Event()
 
     def settle() -> None:
         begun.set()
-        with action("Settle", solver="z3"):
+        with solver_action("Settle", solver="z3"):
             pass
 
     with traced(tmp_path / "trace"):
         other = threading.Thread(target=settle)
-        with action("Register", solver="z3"):
+        with solver_action("Register", solver="z3"):
             other.start()
             begun.wait()
             with action("List", consumer="c1"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from smtspool.actions import action
+from .steps import action
 
 __all__ = ["TEXT_LIMIT", "Code", "Diagnostic", "Position", "Stage", "contained", "describe", "one_line"]
 

@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from smtspool.actions import action
-
 from .communicator import FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, describe
 from .frames import FRAME_LIMIT, MAX_MASTERS, Malformed, Place, decode, encode
 from .inputs import Time
+from .steps import action
 
 __all__ = ["MAX_TIMEOUT", "Exchange", "ExchangeFailed", "ExchangeView", "Record"]
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from smtspool.actions import action
 from smtspool.files import Directory
 
 from .capability import Capability
@@ -25,6 +24,7 @@ from .diagnostics import Stage
 from .exchange import Exchange, Record
 from .lockfiles import LOCK_PREFIX, LockFiles, Node
 from .proof import Proof
+from .steps import action
 
 __all__ = ["Litmus"]
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
-from smtspool.actions import action
 from smtspool.errors import MisuseError
 
 from .communicator import Communicator
@@ -30,6 +29,7 @@ from .proof import exact_generation
 from .qualification import qualify
 from .renewal import RenewalController, RenewalPlan, complete_renewal
 from .result import QualificationResult, contained_failure
+from .steps import action
 
 __all__ = ["ABORT_FAILED", "ABORT_UNQUALIFIED", "Master", "MasterView", "Rights"]
 

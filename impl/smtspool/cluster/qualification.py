@@ -12,8 +12,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from smtspool.actions import action
-
 from .capability import Capability
 from .communicator import Communicator
 from .diagnostics import Code, Diagnostic, Position, Stage, contained, one_line
@@ -33,6 +31,7 @@ from .proof import (
     transcript_of,
 )
 from .result import QualificationResult, contained_failure
+from .steps import action
 
 __all__ = ["qualify"]
 

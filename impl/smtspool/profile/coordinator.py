@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from smtspool.actions import action
 from smtspool.errors import AdmissionError, ConfigError
 from smtspool.files import Directory, Unstable
 from smtspool.profile.archive import Archive
@@ -27,6 +26,7 @@ from smtspool.profile.counters import Counters
 from smtspool.profile.policy import Policy
 from smtspool.profile.record import Record
 from smtspool.profile.state import MAX_STATE_BYTES, State, encode_state, parse_state
+from smtspool.profile.steps import action
 
 __all__ = ["Coordinator", "ProfileSnapshot"]
 

@@ -1,12 +1,12 @@
 """Recording of every protocol action of this process: one NDJSON line each, in the order in which they ended.
 
 The first line names the schema. Each further line says ``sequence``, ``pid``, ``thread``, ``clock``
-(seconds, monotonic: shared by the processes of one host), ``action``, ``params``, ``outcome`` and, if the
-body raised, ``error``. A line is written in one piece to a file opened for appending, so several processes
-may record into one file; a process that is killed loses no line that it had written.
+(seconds, monotonic: shared by the processes of one host), ``protocol``, ``action``, ``params``, ``outcome``
+and, if the body raised, ``error``. A line is written in one piece to a file opened for appending, so several
+processes may record into one file; a process that is killed loses no line that it had written.
 
-The steps of solving concern threads of one process only, and are recorded in their exact order: while one is
-taken the others wait. That makes a recorded service a little slower.
+The steps of an ordered protocol are recorded in their exact order: while one is taken the others wait. That
+makes a recorded service a little slower.
 """
 
 from __future__ import annotations
@@ -33,13 +33,9 @@ log = logging.getLogger("smtspool")
 TRACE_SCHEMA = "smtspool-trace-v1"
 
 
-# The parameters by which a step of solving is known.
-_SOLVING = frozenset({"solver", "race", "portfolio"})
-
-
 class _Recorder:
     """Writes a line after each step. ``_lock`` gives ``_sequence`` and the lines the same order; who takes a
-    step of solving has the turn from before it until it is written."""
+    step of an ordered protocol has the turn from before it until it is written."""
 
     def __init__(self, descriptor: int, clock: Callable[[], float]) -> None:
         self._descriptor = descriptor
@@ -50,21 +46,22 @@ class _Recorder:
         self._ended = False
 
     def before(self, step: Step) -> None:
-        """Wait for the turn, for a step of solving; nobody else is held up."""
-        if not _SOLVING.isdisjoint(step.params):
+        """Wait for the turn, for a step of an ordered protocol; nobody else is held up."""
+        if step.protocol.ordered:
             self._turn.acquire()
 
     def after(self, step: Step) -> None:
         try:
             self._record(step)
         finally:
-            if not _SOLVING.isdisjoint(step.params):
+            if step.protocol.ordered:
                 self._turn.release()
 
     def _record(self, step: Step) -> None:
         members = {
             "pid": os.getpid(),
             "thread": threading.current_thread().name,
+            "protocol": step.protocol.name,
             "action": step.name,
             "params": step.params,
             "outcome": step.outcome,

@@ -28,7 +28,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from smtspool import threads
-from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError
 from smtspool.query import Attempt, Failure, Query, Status, script
 
@@ -38,6 +37,7 @@ from .registration import Registration
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 from .spec import Recycle
 from .views import SolverView, Waiting
+from .steps import solver_action as action
 
 if TYPE_CHECKING:
     from .generation import Generation, Helpers

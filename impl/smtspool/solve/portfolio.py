@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 
 from smtspool import threads
-from smtspool.actions import action
 from smtspool.errors import ClosedError, ConfigError, MisuseError
 from smtspool.query import Answer, Attempt, Query, Status
 
@@ -23,6 +22,7 @@ from .hedging import Hedge, HedgePolicy, Plan
 from .persistent import PersistentSolver
 from .race import Race, RaceRules
 from .spec import Recycle
+from .steps import race_action as action
 from .verification import Confirm, Verdict, Verifier
 from .views import Closing, PortfolioView
 

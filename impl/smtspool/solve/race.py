@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from smtspool import threads
-from smtspool.actions import action
 from smtspool.errors import ClosedError, InfrastructureError, MisuseError, ModelError
 from smtspool.query import Answer, Attempt, Query, Status, complete
 
@@ -39,6 +38,7 @@ from .mailbox import Mailbox
 from .persistent import PersistentSolver
 from .request import RequestRefused
 from .runner import Finding, Runner
+from .steps import race_action as action
 from .verification import Verdict, Verifier
 from .views import RaceView
 

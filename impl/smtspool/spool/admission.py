@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from smtspool.actions import action
 from smtspool.errors import AdmissionError, Reason
 from smtspool.files import Directory, Draft, Entry, Identity, Unstable, sync_drafts
 from smtspool.query import Limits, Query, QueryFile, file_mark, parse_file, spelled
 from smtspool.spool.names import free_names
 from smtspool.spool.quarantine import Quarantine, Rejection
+from smtspool.spool.steps import action
 
 __all__ = ["Admission", "Commit", "CountRejected", "Folders", "Tally"]
 

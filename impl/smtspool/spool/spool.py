@@ -12,7 +12,6 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from smtspool.actions import action
 from smtspool.errors import InfrastructureError, LockRefused
 from smtspool.files import Directory, FileLock
 from smtspool.query import Limits
@@ -21,6 +20,7 @@ from smtspool.spool.names import is_published
 from smtspool.spool.quarantine import Memory, Quarantine
 from smtspool.spool.report import Outcome, ScanReport
 from smtspool.spool.state import DirectoryState
+from smtspool.spool.steps import action
 from smtspool.spool.submission import publish, sweep
 from smtspool.spool.waiting import wait_for_change
 
