@@ -15,19 +15,22 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from conformance.contract import Protocol
+from conformance.driving import repeat_walk, run
 from conformance.engine.manifest import check_all, check_raised, pin
 from conformance.engine.replay import Divergence
 from conformance.engine.tlc import TlcError
 from conformance.engine.trace import TraceError
 from conformance.matrix import SUBJECTS, faults, generated, measure, update
 from conformance.mutants_page import PAGE, page
-from conformance.protocols import NAMES, PATHS, Report, check_file, repeat_walk, replay, run
-from conformance.race.stress import stress
+from conformance.protocols import PROTOCOLS, check_file, named
+from conformance.report import Report
 
 MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))
 
@@ -54,19 +57,14 @@ def run_models(console: Console, *, repin: bool, long: bool) -> int:
     return bad
 
 
-def run_protocols(console: Console, names: list[str], path: str | None, variant: int) -> int:
+def run_protocols(console: Console, protocols: Sequence[Protocol]) -> int:
     """Drive protocols through the code and print what was driven; the number of those that are incomplete."""
-    if path is not None:
-        with replay(names[0]) as driven:
-            driven.path([int(number) for number in path.split(",") if number != "-"], variant)
-        console.print("the path goes as the model says")
-        return 0
     table = Table(title="conformance")
     for column in Report.COLUMNS:
         table.add_column(column, justify="right" if column != "protocol" else "left")
     bad = 0
-    for name in names:
-        report = run(name, say=lambda text: console.print(text, highlight=False, markup=False))
+    for protocol in protocols:
+        report = run(protocol, say=lambda text: console.print(text, highlight=False, markup=False))
         table.add_row(*report.cells())
         bad += not report.complete
     console.print(table)
@@ -97,13 +95,6 @@ def run_mutants(console: Console, *, repin: bool, everything: bool, only: str | 
     return len(wrong)
 
 
-def run_races(console: Console, races: int, seed: int | None) -> None:
-    """Race the real engines on free threads, under kills and cancellations."""
-    seed = int.from_bytes(os.urandom(4)) if seed is None else seed
-    console.print(f"seed {seed}")
-    stress(seed, races=races, say=lambda text: console.print(text, highlight=False, markup=False))
-
-
 # What `smtspool trace check` ends with, as its other commands do.
 _MISUSE, _FINDINGS, _INFRASTRUCTURE = 2, 5, 74
 
@@ -128,7 +119,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 only when everything that is required was done and came out right."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", default="all", choices=["all", "models", "mutants", "trace", *NAMES, *PATHS]
+        "what",
+        nargs="?",
+        default="all",
+        help=f"all, models, mutants, trace, or a protocol: {', '.join(p.name for p in PROTOCOLS)}",
     )
     parser.add_argument("file", nargs="?", type=Path, help="trace: the recording")
     parser.add_argument(
@@ -146,30 +140,46 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if (chosen.what == "trace") != (chosen.file is not None):
         parser.error("trace takes a FILE, and nothing else does")
-    if chosen.races is not None and chosen.what != "race":
-        parser.error("--races is about race")
-    if chosen.walk is not None and chosen.what not in NAMES:
-        parser.error("--walk is about one protocol")
     if chosen.what == "trace":
         return check_trace(chosen.file)
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
-        if chosen.walk is not None:
-            repeat_walk(chosen.what, chosen.variant, chosen.walk)
-            console.print("every invariant holds on this walk")
-            return 0
-        if chosen.races is not None:
-            run_races(console, chosen.races, chosen.seed)
-            return 0
         if chosen.what == "models":
             return min(1, run_models(console, repin=chosen.pin, long=chosen.long))
         if chosen.what == "mutants":
             return min(1, run_mutants(console, repin=chosen.write, everything=chosen.all, only=chosen.only))
-        names = list(NAMES) if chosen.what == "all" else [chosen.what]
-        return min(1, run_protocols(console, names, chosen.path, chosen.variant))
+        if chosen.what == "all":
+            return min(1, run_protocols(console, PROTOCOLS))
+        try:
+            protocol, graph = named(chosen.what)
+        except LookupError as error:
+            parser.error(str(error))
+        if chosen.races is not None and protocol.stress is None:
+            parser.error(f"{protocol.name} has no --races")
+        return run_one(console, protocol, graph, chosen)
     except Divergence as error:
         console.print(str(error), markup=False, highlight=False)
         return 1
+
+
+def run_one(console: Console, protocol: Protocol, graph: str, chosen: argparse.Namespace) -> int:
+    """One path or one walk of a protocol, or so many free runs of it, or all that it requires."""
+    if chosen.path is not None:
+        with protocol.replay(graph) as driven:
+            driven.path([int(number) for number in chosen.path.split(",") if number != "-"], chosen.variant)
+        console.print("the path goes as the model says")
+    elif chosen.walk is not None:
+        repeat_walk(protocol, chosen.variant, chosen.walk)
+        console.print("every invariant holds on this walk")
+    elif chosen.races is not None and protocol.stress is not None:
+        seed = int.from_bytes(os.urandom(4)) if chosen.seed is None else chosen.seed
+        console.print(f"seed {seed}")
+        protocol.stress(
+            seed, chosen.races, lambda text: console.print(text, highlight=False, markup=False)
+        )
+    else:
+        return min(1, run_protocols(console, [protocol]))
+    return 0
 
 
 if __name__ == "__main__":

@@ -6,15 +6,16 @@ runs check it, and which code takes the steps that could break it.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from conformance.engine.manifest import load_manifest
 from conformance.engine.module import identifiers, strip_comments, variables
+from conformance.protocols import PROTOCOLS
+from conformance.seam import actions_of
 
 __all__ = ["MODELS", "PAGE", "Model", "page"]
 
@@ -27,10 +28,11 @@ _OPERATOR = re.compile(
 
 @dataclass(frozen=True)
 class Model:
-    """A pure module, and the folder of the code that takes its steps."""
+    """A pure module, and the functions of the code that take its steps."""
 
     module: Path
-    code: Path
+    code: str
+    protocols: Collection[str]  # whose steps they are
 
     @cached_property
     def modules(self) -> tuple[Path, ...]:
@@ -57,15 +59,11 @@ class Model:
     @cached_property
     def symbols(self) -> Mapping[str, list[str]]:
         """Action -> the functions of the code that take it."""
-        found: dict[str, list[str]] = {}
-        for path in sorted(self.code.glob("*.py")):
-            for owner in ast.parse(path.read_text()).body:
-                inside = owner.body if isinstance(owner, ast.ClassDef) else [owner]
-                within = f"{path.stem}.{owner.name}" if isinstance(owner, ast.ClassDef) else path.stem
-                for function in inside:
-                    if isinstance(function, ast.FunctionDef):
-                        for name in re.findall(r"\baction\('(\w+)'", ast.unparse(function)):
-                            found.setdefault(name, []).append(f"{within}.{function.name}")
+        found = {
+            action: places
+            for protocol in self.protocols
+            for action, places in actions_of(self.code, protocol).items()
+        }
         return {action: found[action] for action in found if action in self.bodies}
 
     def unfolded(self, name: str) -> str:
@@ -88,17 +86,7 @@ class Model:
                 yield f"`{action}` in {' and '.join(f'`{symbol}`' for symbol in dict.fromkeys(symbols))}"
 
 
-def _model(folder: str, module: str, code: str) -> Model:
-    return Model(ROOT / "models" / folder / f"{module}.tla", ROOT / "impl" / "smtspool" / code)
-
-
-MODELS = (
-    _model("spool_admission", "SpoolAdmission", "spool"),
-    _model("cancellation", "Cancellation", "solve"),
-    _model("cancellation", "Race", "solve"),
-    _model("qualification", "Qualification", "cluster"),
-    _model("profile_recovery", "ProfileRecovery", "profile"),
-)
+MODELS = tuple(Model(protocol.module, protocol.code, protocol.steps) for protocol in PROTOCOLS)
 
 
 def _chapter(model: Model) -> Iterator[str]:

@@ -17,24 +17,22 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from conformance import protocols
-from conformance.cancellation import mutants as cancellation_mutants
-from conformance.cancellation import run as cancellation_run
+from conformance.cancellation.protocol import PROTOCOL as CANCELLATION
+from conformance.contract import Hunting, Protocol, Say
+from conformance.driving import WORKERS, hunt
 from conformance.engine.code_mutants import code_mutants
 from conformance.engine.gates import GateError
-from conformance.engine.judge import judge, judge_fairness, pure_of
+from conformance.engine.judge import judge, judge_fairness
 from conformance.engine.manifest import load_manifest
 from conformance.engine.model_mutants import ModelMutant, Module, model_mutants
 from conformance.engine.module import identifiers
 from conformance.engine.mutants import Mutant
-from conformance.report import Kill
-from conformance.spool_admission import mutants as spool_mutants
+from conformance.spool_admission.protocol import PROTOCOL as SPOOL_ADMISSION
 
 __all__ = [
     "SUBJECTS",
@@ -55,39 +53,48 @@ SURVIVED = "survived"
 # A safety run with more states than this would take longer than it tells.
 _MOST_STATES = 4000
 _TESTS_S = 900.0
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What is changed of one protocol, and who has to see it."""
 
-    name: str
-    bounded: Path  # the module with bounds; the one beside it that it extends is changed
+    protocol: Protocol
     code: tuple[str, ...]  # the modules whose functions take the steps
-    named: Sequence[Mutant]
-    hunt: Callable[[Mutant], Kill]  # drives the graphs through a mutant
+    hunting: Hunting  # how far the graphs are driven through a mutant
     tests: tuple[str, ...]  # what is tried when no graph shows it: traces, then unit tests
     view: str = "Unlabelled"
 
     @property
+    def name(self) -> str:
+        """That of the protocol."""
+        return self.protocol.name
+
+    @property
+    def named(self) -> Sequence[Mutant]:
+        """The protocol's own mutants."""
+        return self.protocol.mutants
+
+    @property
     def module(self) -> Path:
         """The module that is changed."""
-        return pure_of(self.bounded)
+        return self.protocol.module
+
+    @property
+    def bounded(self) -> Path:
+        """The module with bounds, which extends it."""
+        return self.module.with_name(f"MC{self.module.name}")
 
 
-_MODELS = ROOT / "models"
 SUBJECTS = (
     Subject(
-        "spool_admission",
-        _MODELS / "spool_admission" / "MCSpoolAdmission.tla",
+        SPOOL_ADMISSION,
         ("smtspool.spool.admission", "smtspool.spool.spool"),
-        spool_mutants.MUTANTS,
-        partial(protocols.hunt, "spool", tours=16),
+        replace(SPOOL_ADMISSION.hunting, likely=16),
         (
-            "conformance/test_spool_trace.py::test_a_recording_is_explained_whole",
-            "conformance/test_spool_trace.py::test_what_may_happen_to_a_service_is_explained",
-            "conformance/test_spool_trace.py::test_a_pass_that_fails_between_two_steps_is_explained",
+            "conformance/spool_admission/test_spool_trace.py::test_a_recording_is_explained_whole",
+            "conformance/spool_admission/test_spool_trace.py::test_what_may_happen_to_a_service_is_explained",
+            "conformance/spool_admission/test_spool_trace.py::test_a_pass_that_fails_between_two_steps_is_explained",
             "tests/spool/test_spool_scan.py",
             "tests/spool/test_quarantine.py",
             "tests/spool/test_spool_infrastructure.py",
@@ -95,11 +102,9 @@ SUBJECTS = (
         ),
     ),
     Subject(
-        "cancellation",
-        _MODELS / "cancellation" / "MCCancellation.tla",
+        CANCELLATION,
         ("smtspool.solve.persistent",),
-        cancellation_mutants.MUTANTS,
-        partial(cancellation_run.hunt, first="GraphFaults", tours=600),
+        replace(CANCELLATION.hunting, likely=600, others=600, first="GraphFaults"),
         ("tests/solve/test_persistent.py", "tests/solve/test_cancellation_history.py"),
     ),
 )
@@ -179,7 +184,8 @@ def _hunted(subject: Subject, mutant: Mutant) -> str | None:
     """What sees a mutant of the code first: the graphs, else the unit tests."""
     mutant.check()
     try:
-        if (kill := subject.hunt(mutant)).detector is not None:
+        kill = hunt(subject.protocol, mutant, hunting=subject.hunting, workers=WORKERS)
+        if kill.detector is not None:
             return kill.detector
     except GateError:
         return "gates"

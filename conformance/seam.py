@@ -1,16 +1,23 @@
-"""What attaches to the product's seam: gates around the steps of protocols, and a recorder of all steps."""
+"""What attaches to the product's seam: gates around the steps of protocols, and a recorder of all steps; and
+where the product takes which step."""
 
 from __future__ import annotations
 
+import ast
+import re
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 from conformance.engine.trace import Recorded
 from smtspool.actions import Step
 
-__all__ = ["Recorder", "Seam", "error_of"]
+__all__ = ["Recorder", "Seam", "actions_of", "error_of"]
+
+CODE = Path(__file__).parent.parent / "impl" / "smtspool"
 
 
 class _Gates(Protocol):
@@ -26,6 +33,24 @@ class _Gates(Protocol):
 def error_of(step: Step) -> str | None:
     """The type of the error that ended a step."""
     return None if step.error is None else type(step.error).__name__
+
+
+def actions_of(code: str, protocol: str) -> Mapping[str, list[str]]:
+    """Action -> the functions of a folder of the product that take it as a step of the protocol."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((CODE / code).glob("*.py")):
+        if not re.search(r"\baction\(", text := path.read_text()):
+            continue
+        if import_module(f"smtspool.{code}.{path.stem}").action.__self__.name != protocol:
+            continue
+        for owner in ast.parse(text).body:
+            inside = owner.body if isinstance(owner, ast.ClassDef) else [owner]
+            within = f"{path.stem}.{owner.name}" if isinstance(owner, ast.ClassDef) else path.stem
+            for function in inside:
+                if isinstance(function, ast.FunctionDef):
+                    for name in re.findall(r"\baction\('(\w+)'", ast.unparse(function)):
+                        found.setdefault(name, []).append(f"{within}.{function.name}")
+    return found
 
 
 class Seam:

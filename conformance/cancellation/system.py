@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from conformance.cancellation.environment import Clock, Helpers, Server, stands
 from conformance.cancellation.invariants import INVARIANTS, NONE, UNSETTLED
@@ -32,7 +33,7 @@ from smtspool.solve import (
     PersistentSolver,
 )
 
-__all__ = ["INVARIANTS", "MODULE", "CancellationAdapter", "CancellationSystem", "Helpers"]
+__all__ = ["INVARIANTS", "MODULE", "Bounds", "CancellationAdapter", "CancellationSystem", "Helpers"]
 
 FAR_S, NEAR_S = 1e7, 1e5  # deadlines that never pass, and those that a leap of the clock makes pass
 
@@ -48,21 +49,24 @@ def query_of(letter: str) -> Query:
     return query
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Who there is: requests and what they ask for, who cancels, whose race may be called off, who may be
+    late."""
+
+    queries: Mapping[str, str]
+    cancellers: tuple[str, ...] = ("c",)
+    racing: frozenset[str] = frozenset()
+    limited: frozenset[str] = frozenset()
+
+
 class CancellationSystem(Projection):
     """One solver, its helper, and everybody who uses it."""
 
-    def __init__(
-        self,
-        helpers: Helpers,
-        queries: Mapping[str, str],
-        cancellers: tuple[str, ...],
-        *,
-        racing: frozenset[str] = frozenset(),
-        limited: frozenset[str] = frozenset(),
-        patience_s: float = 10.0,
-    ) -> None:
+    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
+        queries, limited = bounds.queries, bounds.limited
         self.requests = tuple(queries)
-        self.cancellers = cancellers
+        self.cancellers = bounds.cancellers
         self.clock = Clock()
         self.server = Server(helpers, self.clock)
         self.solver = PersistentSolver(cast(ForkServer, self.server), clock=self.clock, wait=self.clock.wait)
@@ -73,10 +77,10 @@ class CancellationSystem(Projection):
         super().__init__(
             {name: self.clock() + (NEAR_S if name in limited else FAR_S) for name in self.requests}
         )
-        self._racing = racing
+        self._racing = bounds.racing
         self._closing = ExitStack()
         self._closing.enter_context(observed_by(Seam("cancellation", self.stage)))
-        for name in (*self.requests, *cancellers, CLOSER):
+        for name in (*self.requests, *self.cancellers, CLOSER):
             self.stage.enter(name)
         for name in self.requests:
             self.stage.call(name, partial(self._solve, name))
@@ -261,14 +265,11 @@ class CancellationAdapter:
     kills = frozenset({"Crash"})
     excluded: Mapping[str, Callable[[Function, State], bool]] = {}
 
-    def __init__(
-        self, name: str, helpers: Helpers, bound: Mapping[str, Any], *, patience_s: float = 10.0
-    ) -> None:
-        self.name = name
+    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
         self._helpers = helpers
-        self._bound = bound
+        self._bounds = bounds
         self._patience_s = patience_s
 
     def start(self, initial: State, variant: int) -> CancellationSystem:
         """A fresh solver, with a thread for everybody."""
-        return CancellationSystem(self._helpers, **self._bound, patience_s=self._patience_s)
+        return CancellationSystem(self._helpers, self._bounds, patience_s=self._patience_s)

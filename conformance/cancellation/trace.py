@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from conformance.cancellation.system import MODULE
+from conformance.cancellation.projection import MODULE
 from conformance.engine.trace import Recorded, Trace, Verdict, validate
 from conformance.engine.values import Value, function
 

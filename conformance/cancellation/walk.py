@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from conformance.cancellation.system import INVARIANTS, CancellationSystem, Helpers
+from conformance.cancellation.system import INVARIANTS, Bounds, CancellationSystem, Helpers
 from conformance.engine import walk as engine
 from conformance.engine.gates import At, Idle
 from conformance.engine.replay import State
+from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
 
-__all__ = ["CancellationWalks", "walk"]
+__all__ = ["CancellationWalks"]
 
-QUERIES: Mapping[str, str] = {"r1": "a", "r2": "b", "r3": "a", "r4": "b", "r5": "a", "r6": "c"}
-CANCELLERS = ("c", "d")
+BOUNDS = Bounds(
+    {"r1": "a", "r2": "b", "r3": "a", "r4": "b", "r5": "a", "r6": "c"},
+    cancellers=("c", "d"),
+    racing=frozenset({"r1", "r4"}),
+    limited=frozenset({"r5"}),
+)
 
 
 class _Walk:
     """One solver on one walk."""
 
     def __init__(self, helpers: Helpers) -> None:
-        self._system = CancellationSystem(
-            helpers, QUERIES, CANCELLERS, racing=frozenset({"r1", "r4"}), limited=frozenset({"r5"})
-        )
+        self._system = CancellationSystem(helpers, BOUNDS)
 
     def moves(self) -> Mapping[Function, int]:
         """Threads go on three times out of four; the rest is what disturbs them."""
@@ -41,9 +44,9 @@ class _Walk:
         for request in (name for name, at in pc.items() if at == "asked"):
             yield Function({"name": "Reply", "by": request, "finding": "answer"}), 6
             yield Function({"name": "Reply", "by": request, "finding": "error"}), 1
-        for name in CANCELLERS:
+        for name in BOUNDS.cancellers:
             if isinstance(players[name].position, Idle):
-                for letter in sorted({*QUERIES.values()}):
+                for letter in sorted({*BOUNDS.queries.values()}):
                     yield Function({"name": "CancelSolver", "by": name, "query": letter}), 1
         for number, generation in enumerate(system.server.spawned, 1):
             if system.server.life(generation) == "valid":
@@ -76,8 +79,8 @@ class _Walk:
 class CancellationWalks:
     """One solver with six requests for three queries, and two threads that cancel."""
 
-    name = "cancellation"
     invariants = INVARIANTS
+    recordings: Sequence[Sequence[Recorded]] = ()
 
     def __init__(self, helpers: Helpers) -> None:
         self._helpers = helpers
@@ -91,9 +94,3 @@ class CancellationWalks:
         pc = state["pc"]
         assert isinstance(pc, Function)
         return tuple(sorted(str(at) for at in pc.values()))
-
-
-def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
-    """Walk at random, ``fresh`` or always alike, and say what was done."""
-    with Helpers() as helpers:
-        return engine.walk(CancellationWalks(helpers), walks=walks, steps=steps, fresh=fresh)

@@ -18,11 +18,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conformance.cancellation.system import MODULE
+from conformance import recording
+from conformance.cancellation.projection import MODULE
 from conformance.engine.trace import TRACES, Recorded, TraceError, Verdict, validate
 from conformance.engine.values import Function, Value, function
 
-__all__ = ["ACTIONS", "SOLVING", "Checked", "Window", "check", "windows"]
+__all__ = ["ACTIONS", "SOLVING", "Checked", "Window", "check", "check_recorded", "windows"]
 
 _TRACE = MODULE.with_name("TraceCancellation.tla")
 ACTIONS = frozenset({
@@ -284,6 +285,12 @@ def check(lines: Sequence[Recorded], *, known: set[Steps] | None = None) -> Chec
                 return Checked(len(lines), count, len(kinds), _explain(kinds[kind], kind, verdict))
             seen.add(kind)
     return Checked(len(lines), count, len(kinds), None)
+
+
+def check_recorded(lines: Sequence[Recorded]) -> recording.Checked:
+    """Check the lines of ``smtspool serve --trace``."""
+    checked = check(lines)
+    return recording.Checked(checked.accepted, checked.text)
 
 
 def _validate(kinds: Sequence[Steps]) -> list[Verdict]:

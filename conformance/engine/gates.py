@@ -27,6 +27,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, Self
 
@@ -295,7 +296,7 @@ class Nursery:
 def _nurse(entry: str, link: socket.socket, mutant: str) -> None:
     module, _, function = entry.partition(":")
     finder = mutants.install(mutant)
-    run = getattr(importlib.import_module(module), function)
+    run = attrgetter(function)(importlib.import_module(module))
     mutants.require_applied(finder)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the children
     while True:

@@ -76,10 +76,6 @@ class Adapter(Protocol):
     """What the engine must know of one protocol."""
 
     @property
-    def name(self) -> str:
-        """The protocol, as ``python -m conformance`` takes it."""
-
-    @property
     def invariants(self) -> Mapping[str, Invariant]:
         """The state predicates of the module, on projections, by their names in the module."""
 
@@ -138,11 +134,13 @@ class Drive:
 
 
 class Replay:
-    """Drives ``graph`` through the systems of ``adapter``."""
+    """Drives ``graph`` through the systems of ``adapter``; ``name`` is what ``python -m conformance`` calls
+    it."""
 
-    def __init__(self, graph: Graph, adapter: Adapter) -> None:
+    def __init__(self, graph: Graph, adapter: Adapter, name: str) -> None:
         self._graph = graph
         self._adapter = adapter
+        self._name = name
         self._texts = {edge.label for edge in graph.edges}
         self._outside = sorted(text for text in self._texts if graph.labels[text]["name"] in adapter.external)
         self._gates = {
@@ -285,7 +283,7 @@ class Replay:
         short = shortest_path(self._graph, self._graph.initial, lambda state: state == end) or ()
         for path in ([*short, *last], [*taken, *last]):
             begin = path[0].source if path else start
-            again = Replay(self._graph, self._adapter)
+            again = Replay(self._graph, self._adapter, self._name)
             again._visited = set(range(len(self._graph.states))) - {path[-1].target if path else begin, end}
             try:
                 for _ in again._walk(begin, path, variant):
@@ -300,9 +298,9 @@ class Replay:
         steps = "\n".join(f"  {position}. {edge.label}" for position, edge in enumerate(path, 1))
         repeat = ",".join(str(numbers[edge]) for edge in path)
         return (
-            f"{self._adapter.name}: {error}\nafter\n{steps}\n"
+            f"{self._name}: {error}\nafter\n{steps}\n"
             f"repeat it with\n"
-            f"  python -m conformance {self._adapter.name} --variant {variant} --path {repeat or '-'}"
+            f"  python -m conformance {self._name} --variant {variant} --path {repeat or '-'}"
         )
 
 

@@ -47,12 +47,12 @@ class WalkAdapter(Protocol):
     """What the engine must know of a protocol to walk in it."""
 
     @property
-    def name(self) -> str:
-        """The protocol, as ``python -m conformance`` takes it."""
-
-    @property
     def invariants(self) -> Mapping[str, Invariant]:
         """The state predicates of the module, on projections, by their names in the module."""
+
+    @property
+    def recordings(self) -> Sequence[Sequence[Recorded]]:
+        """What was recorded of the walks that have ended; nothing where the adapter does not record."""
 
     def begin(self, variant: int) -> Walk:
         """A fresh system, larger than the bounded model. ``variant`` decides what the model does not tell
@@ -65,7 +65,7 @@ class WalkAdapter(Protocol):
 @dataclass(slots=True)
 class Walks:
     """What all walks did, together: how often each action went each way, and each transition between shapes
-    was taken; and the recordings, if the adapter keeps them."""
+    was taken; and what was recorded of them."""
 
     counts: Counter[str] = field(default_factory=Counter)
     transitions: Counter[tuple[Hashable, str, Hashable]] = field(default_factory=Counter)
@@ -87,6 +87,7 @@ class Walks:
 
 
 class _Machine(RuleBasedStateMachine):
+    name: str
     adapter: WalkAdapter
     done: Walks
 
@@ -114,7 +115,7 @@ class _Machine(RuleBasedStateMachine):
         if hasattr(self, "system"):
             note(
                 "repeat it with\n"
-                f"  python -m conformance {self.adapter.name} --variant {self.variant} "
+                f"  python -m conformance {self.name} --variant {self.variant} "
                 f"--walk '{show(tuple(self.path))}'"
             )
             self.system.close()
@@ -129,11 +130,11 @@ def _checked(adapter: WalkAdapter, system: Walk) -> State:
     return state
 
 
-def walk(adapter: WalkAdapter, *, walks: int, steps: int, fresh: bool) -> Walks:
+def walk(adapter: WalkAdapter, name: str, *, walks: int, steps: int, fresh: bool) -> Walks:
     """Walk at random, ``fresh`` or always alike, and say what was done. Fails as Hypothesis fails, with the
-    shortest walk."""
+    shortest walk; ``name`` is what ``python -m conformance`` calls the protocol."""
     done = Walks()
-    machine = type("Machine", (_Machine,), {"adapter": adapter, "done": done})
+    machine = type("Machine", (_Machine,), {"name": name, "adapter": adapter, "done": done})
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -146,6 +147,7 @@ def walk(adapter: WalkAdapter, *, walks: int, steps: int, fresh: bool) -> Walks:
             suppress_health_check=list(HealthCheck),
         ),
     )
+    done.recordings = adapter.recordings
     return done
 
 

@@ -376,8 +376,7 @@ class ProfileAdapter:
         ("Restart", *_OFFERED_WHEN_DOWN), _is_up
     )
 
-    def __init__(self, name: str, nursery: Nursery, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        self.name = name
+    def __init__(self, nursery: Nursery, bounds: Bounds, *, patience_s: float = 10.0) -> None:
         self.invariants = invariants(bounds.thresholds())
         self._nursery = nursery
         self._bounds = bounds

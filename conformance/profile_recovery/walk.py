@@ -17,7 +17,7 @@ from conformance.engine.values import Function, Value
 from conformance.profile_recovery.invariants import invariants
 from conformance.profile_recovery.system import WRITES, Bounds, ProfileSystem
 
-__all__ = ["BOUNDS", "ProfileWalks", "walk"]
+__all__ = ["BOUNDS", "ProfileWalks"]
 
 # Two policies that differ in how many observations they ask for, and one whose domains are narrower.
 BOUNDS = Bounds(
@@ -132,7 +132,6 @@ class _Walk:
 class ProfileWalks:
     """Profile recovery with a window of twelve records of three values, and three policies."""
 
-    name = "profile"
     invariants = invariants(BOUNDS.thresholds())
 
     def __init__(self, nursery: Nursery) -> None:
@@ -147,11 +146,3 @@ class ProfileWalks:
         """Where the coordinator stands, and what it believes."""
         told = [str(state[key]) for key in ("pc", "dirty", "renewal", "build")]
         return (*told, bool(state["current"]), bool(state["served"]))
-
-
-def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> engine.Walks:
-    """Walk at random; see :func:`conformance.engine.walk.walk`."""
-    adapter = ProfileWalks(nursery)
-    done = engine.walk(adapter, walks=walks, steps=steps, fresh=fresh)
-    done.recordings = adapter.recordings
-    return done

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from conformance.seam import Seam
 from smtspool.actions import observed_by
 from smtspool.cluster import QualificationResult
 
-__all__ = ["INVARIANTS", "MODULE", "QualificationAdapter", "QualificationSystem"]
+__all__ = ["INVARIANTS", "MODULE", "Bounds", "QualificationAdapter", "QualificationSystem"]
 
 MODULE = Path(__file__).parents[2] / "models" / "qualification" / "Qualification.tla"
 VARIABLES = variables(MODULE)
@@ -248,6 +249,18 @@ def _gate(rank: int, at: At) -> dict[Value, Value]:
     return {"name": at.name, "by": rank, **{key: at.params[key] for key in kept if key in at.params}}
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a graph bounds. An exception hits a rank only while the others wait if ``calmly``; a deadline
+    passes only where nobody waits to be asked for a renewal if ``alone``."""
+
+    hosts: tuple[str, ...] = ("hosta", "hostb")
+    start_at: int = 0
+    renewals: int = 0
+    calmly: bool = True
+    alone: bool = False
+
+
 class QualificationAdapter:
     """The bounded model's ranks, as threads."""
 
@@ -257,24 +270,11 @@ class QualificationAdapter:
     )
     kills: frozenset[str] = frozenset()
 
-    def __init__(
-        self,
-        name: str,
-        places: Places,
-        hosts: tuple[str, ...] = ("hosta", "hostb"),
-        *,
-        start_at: int = 0,
-        renewals: int = 0,
-        calmly: bool = True,
-        alone: bool = False,
-        patience_s: float = 10.0,
-    ) -> None:
-        self.name = name
+    def __init__(self, places: Places, bounds: Bounds, *, patience_s: float = 10.0) -> None:
         self._places = places
-        self._hosts = hosts
-        self._start_at = start_at
+        self._bounds = bounds
         self._patience_s = patience_s
-        last = start_at + renewals
+        last = bounds.start_at + bounds.renewals
 
         def at_the_bound(label: Function, state: State) -> bool:
             generation, pc = state["generation"], state["pc"]
@@ -284,12 +284,12 @@ class QualificationAdapter:
         def stormy(label: Function, state: State) -> bool:
             pc = state["pc"]
             assert isinstance(pc, Function)
-            return calmly and any(at not in _CALM for rank, at in pc.items() if rank != label["by"])
+            return bounds.calmly and any(at not in _CALM for rank, at in pc.items() if rank != label["by"])
 
         def in_company(label: Function, state: State) -> bool:
             pc = state["pc"]
             assert isinstance(pc, Function)
-            return alone and pc[label["by"]] == "wait"
+            return bounds.alone and pc[label["by"]] == "wait"
 
         # What the bounds of the graph leave out, and the code would do.
         self.excluded: Mapping[str, Callable[[Function, State], bool]] = {
@@ -305,10 +305,10 @@ class QualificationAdapter:
         assert isinstance(pc, Function) and isinstance(given, Function) and isinstance(shared, bool)
         return QualificationSystem(
             self._places,
-            self._hosts,
+            self._bounds.hosts,
             shared=shared,
             given={int(str(rank)): str(kind) for rank, kind in given.items()},
-            start_at=self._start_at,
+            start_at=self._bounds.start_at,
             working=pc[0] == "work",
             variant=variant,
             patience_s=self._patience_s,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from conformance.engine import walk as engine
 from conformance.engine.gates import At
 from conformance.engine.replay import State
+from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
-from conformance.qualification.environment import Places, places
+from conformance.qualification.environment import Places
 from conformance.qualification.system import INVARIANTS, QualificationSystem
 
-__all__ = ["QualificationWalks", "walk"]
+__all__ = ["QualificationWalks"]
 
 HOSTS = ("hosta", "hostb", "hosta", "hostc")
 RENEWALS = 2
@@ -90,8 +91,8 @@ class _Walk:
 class QualificationWalks:
     """One fleet of four ranks, struck whatever it does."""
 
-    name = "qualification"
     invariants = INVARIANTS
+    recordings: Sequence[Sequence[Recorded]] = ()
 
     def __init__(self, directories: Places) -> None:
         self._places = directories
@@ -105,9 +106,3 @@ class QualificationWalks:
         pc = state["pc"]
         assert isinstance(pc, Function)
         return tuple(sorted(str(at) for at in pc.values()))
-
-
-def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
-    """Walk at random, ``fresh`` or always alike, and say what was done."""
-    with places() as directories:
-        return engine.walk(QualificationWalks(directories), walks=walks, steps=steps, fresh=fresh)

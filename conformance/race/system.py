@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
@@ -37,7 +38,7 @@ from smtspool.solve import (
     RaceRules,
 )
 
-__all__ = ["MODULE", "RaceAdapter", "RaceSystem"]
+__all__ = ["MODULE", "SHARED", "Bounds", "RaceAdapter", "RaceSystem"]
 
 ASKER, USER, CLOSER = "race", "user", "closer"
 FAR_S, LIMIT_S, DELAY_S, REPORT_S = 1e8, 1e6, 1e4, 1e2
@@ -69,40 +70,43 @@ class _Seam:
             self._system.stage.after(step.name, step.params, step.outcome, error_of(step))
 
 
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How a race is set up: ``busy`` threads of the pool are held by earlier losers when ``queue`` says that
+    it has no more than it needs."""
+
+    engines: tuple[str, ...] = ("s1", "s2")
+    checked: bool = True
+    cpus: int = 2
+    hedged: bool = False
+    busy: int = 0
+    queue: bool = False
+
+
 class RaceSystem(Projection):
     """One portfolio, one race, and everybody who has a hand in it."""
 
-    def __init__(
-        self,
-        helpers: Helpers,
-        *,
-        engines: tuple[str, ...] = ("s1", "s2"),
-        checked: bool = True,
-        cpus: int = 2,
-        hedged: bool = False,
-        busy: int = 0,
-        queue: bool = False,
-        patience_s: float = 10.0,
-    ) -> None:
+    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
+        engines = bounds.engines
         clock = Clock()
         servers = {name: Server(helpers, clock, name) for name in engines}
         self._pool = pool = ThreadPoolExecutor(2 * len(engines))
         portfolio = Portfolio(
             [cast(ForkServer, server) for server in servers.values()],
-            rules=RaceRules(cpus=cpus, grace_s=0.0, report_s=REPORT_S),
-            policy=HedgePolicy(Hedge.FIXED, DELAY_S, DELAY_S) if hedged else HedgePolicy(Hedge.TOGETHER),
+            rules=RaceRules(cpus=bounds.cpus, grace_s=0.0, report_s=REPORT_S),
+            policy=HedgePolicy(Hedge.FIXED if bounds.hedged else Hedge.TOGETHER, DELAY_S, DELAY_S),
             confirm=Confirm.ENGINE,  # the evaluator takes no step that the model has
             clock=clock,
             wait=clock.wait,
             pool=pool,
         )
         super().__init__(portfolio, servers, clock, clock() + LIMIT_S)
-        self.checks = {f"k{name[1:]}": name for name in engines} if checked else {}
-        self.busy = busy
+        self.checks = {f"k{name[1:]}": name for name in engines} if bounds.checked else {}
+        self.busy = bounds.busy
         self.stage = Stage(self._waits, patience_s=patience_s)
         self._closing = ExitStack()
         self._closing.enter_context(observed_by(_Seam(self)))
-        self.jobs = [self._hold() for _ in range(2 * len(engines) if queue else 0)]
+        self.jobs = [self._hold() for _ in range(2 * len(engines) if bounds.queue else 0)]
         for name in (ASKER, USER, CLOSER):
             self.stage.enter(name)
         for name in engines:
@@ -342,15 +346,12 @@ class RaceAdapter:
     kills = frozenset({"Crash"})
     excluded: Mapping[str, Callable[[Function, State], bool]] = {}
 
-    def __init__(
-        self, name: str, helpers: Helpers, bound: Mapping[str, Any], *, patience_s: float = 10.0
-    ) -> None:
-        self.name = name
-        self.invariants = invariants(bound.get("cpus", 2))
+    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
+        self.invariants = invariants(bounds.cpus)
         self._helpers = helpers
-        self._bound = bound
+        self._bounds = bounds
         self._patience_s = patience_s
 
     def start(self, initial: State, variant: int) -> RaceSystem:
         """A fresh portfolio, with a thread for everybody."""
-        return RaceSystem(self._helpers, **self._bound, patience_s=self._patience_s)
+        return RaceSystem(self._helpers, self._bounds, patience_s=self._patience_s)

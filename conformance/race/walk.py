@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from conformance.cancellation.environment import Helpers
 from conformance.engine import walk as engine
 from conformance.engine.gates import At, Idle
 from conformance.engine.replay import State
 from conformance.engine.stage import Moving
+from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
-from conformance.race.system import RaceSystem
+from conformance.race.system import Bounds, RaceSystem
 
-__all__ = ["RaceWalks", "walk"]
+__all__ = ["RaceWalks"]
 
 ENGINES = ("s1", "s2", "s3")
 # What the model does not tell apart is how the race was set up: by the number of the variant.
-_SETUPS: tuple[Mapping[str, int | bool], ...] = (
-    {"cpus": 3},
-    {"cpus": 2},
-    {"cpus": 3, "hedged": True},
-    {"cpus": 3, "busy": 4, "queue": True},
+_SETUPS = (
+    Bounds(ENGINES, cpus=3),
+    Bounds(ENGINES, cpus=2),
+    Bounds(ENGINES, cpus=3, hedged=True),
+    Bounds(ENGINES, cpus=3, busy=4, queue=True),
 )
 
 
 class _Walk:
     """One portfolio on one walk."""
 
-    def __init__(self, helpers: Helpers, setup: Mapping[str, int | bool]) -> None:
-        self._system = RaceSystem(helpers, engines=ENGINES, **setup)  # type: ignore[arg-type]
+    def __init__(self, helpers: Helpers, bounds: Bounds) -> None:
+        self._system = RaceSystem(helpers, bounds)
 
     def moves(self) -> Mapping[Function, int]:
         """Threads and engines go on most of the time; the rest is what disturbs them."""
@@ -90,8 +91,8 @@ class _Walk:
 class RaceWalks:
     """Races of three engines."""
 
-    name = "race"
     invariants = invariants(3, third=True)
+    recordings: Sequence[Sequence[Recorded]] = ()
 
     def __init__(self, helpers: Helpers) -> None:
         self._helpers = helpers
@@ -105,9 +106,3 @@ class RaceWalks:
         stage = state["stage"]
         assert isinstance(stage, Function)
         return state["race"], tuple(sorted(str(at) for at in stage.values()))
-
-
-def walk(*, walks: int, steps: int, fresh: bool) -> engine.Walks:
-    """Walk at random, ``fresh`` or always alike, and say what was done."""
-    with Helpers() as helpers:
-        return engine.walk(RaceWalks(helpers), walks=walks, steps=steps, fresh=fresh)

@@ -251,7 +251,6 @@ SETTLED = (frozenset({"accepted"}), frozenset({"rejected"}))
 class SpoolAdapter:
     """The bounded model's consumers, files and contents, as real ones."""
 
-    name = "spool"
     invariants = INVARIANTS
     external = frozenset({"Publish", "Replace", "Crash"})
     kills = frozenset({"Crash"})

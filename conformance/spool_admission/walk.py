@@ -16,7 +16,7 @@ from conformance.engine.values import Function, Value
 from conformance.spool_admission.environment import CONTENTS, SUFFIX
 from conformance.spool_admission.system import FAULT_AT_GATE, INVARIANTS, SpoolSystem
 
-__all__ = ["BATCH", "SpoolWalks", "walk"]
+__all__ = ["BATCH", "SpoolWalks"]
 
 CONSUMERS = ("p", "q", "r")
 FILES = ("a", "b", "c", "d", "e")
@@ -105,7 +105,6 @@ class _Walk:
 class SpoolWalks:
     """Spool admission with three consumers, five files and three contents."""
 
-    name = "spool"
     invariants = INVARIANTS
 
     def __init__(self, nursery: Nursery) -> None:
@@ -125,11 +124,3 @@ class SpoolWalks:
             sum(len(batch) for batch in batches.values() if isinstance(batch, tuple)),
             any(stale.values()),
         )
-
-
-def walk(nursery: Nursery, *, walks: int, steps: int, fresh: bool) -> engine.Walks:
-    """Walk at random; see :func:`conformance.engine.walk.walk`."""
-    adapter = SpoolWalks(nursery)
-    done = engine.walk(adapter, walks=walks, steps=steps, fresh=fresh)
-    done.recordings = adapter.recordings
-    return done

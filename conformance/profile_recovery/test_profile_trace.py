@@ -10,80 +10,15 @@ from contextlib import closing
 import pytest
 
 from conformance.engine.gates import Nursery
-from conformance.engine.mutants import Mutant
-from conformance.engine.replay import Divergence
 from conformance.engine.trace import Recorded, TraceError
 from conformance.engine.values import Function, Value, show
-from conformance.engine.walk import repeat
-from conformance.engine.walk import walk as engine_walk
-from conformance.profile_recovery import run as profile_run
-from conformance.profile_recovery.mutants import MUTANTS
+from conformance.profile_recovery.protocol import ENTRY
 from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
 from conformance.profile_recovery.stress import stress
 from conformance.profile_recovery.trace import check, damage, explain, lines_of
-from conformance.profile_recovery.walk import BOUNDS, ProfileWalks, walk
+from conformance.profile_recovery.walk import BOUNDS, ProfileWalks
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
-# How often 30 walks of 60 steps take each step, at the least: about half of what they do.
-FLOORS = {
-    "Restart": 50,
-    "LoadState absent": 20,
-    "LoadState loaded": 15,
-    "LoadState damaged": 1,
-    "VerifyRuntime absent": 20,
-    "VerifyRuntime verified": 12,
-    "VerifyRuntime refused": 2,
-    "Replay equal": 7,
-    "Replay different": 2,
-    "Observe": 140,
-    "Build new": 40,
-    "Build same": 70,
-    "Build nothing": 1,
-    "WriteArtifact written": 30,
-    "WriteRuntime written": 25,
-    "WriteState written": 90,
-    "Switch": 25,
-    "Serve served": 15,
-    "Serve nothing": 9,
-    "FailWrite artifact": 5,
-    "FailWrite runtime": 1,
-    "FailWrite state": 8,
-    "Crash": 40,
-    "ChangePolicy": 2,
-    "Drift": 10,
-    "Truncate": 1,
-    "Corrupt": 5,
-    "Remove": 1,
-}
-
-
-@pytest.mark.slow
-def test_random_walks_keep_the_invariants_and_are_behaviours_of_the_model() -> None:
-    with Nursery(profile_run.ENTRY) as nursery:
-        walks = walk(nursery, walks=30, steps=60, fresh="CONFORMANCE_SEED" in os.environ)
-    assert not walks.missing(FLOORS), walks.counts
-    assert set(walks.counts) == set(FLOORS)
-    assert walks.steps > 900
-    assert len(walks.transitions) >= 60 and max(walks.transitions.values()) > 5
-    for recording, verdict in zip(walks.recordings, check(walks.recordings, BOUNDS), strict=True):
-        assert verdict.accepted, explain(recording, verdict)
-
-
-def mutant(name: str) -> Mutant:
-    return next(mutant for mutant in MUTANTS if mutant.name == name)
-
-
-@pytest.mark.slow
-def test_a_walk_finds_a_fault_and_prints_the_shortest_way_to_it() -> None:
-    fault = mutant("observe-clean").to_json()
-    with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence) as seen:
-        engine_walk(ProfileWalks(nursery), walks=30, steps=5, fresh=False)
-    [line] = [text for text in seen.value.__notes__ if "--walk" in text]
-    path, variant = line.partition("--walk ")[2].strip("'"), line.split("--variant ")[1].split()[0]
-    with Nursery(profile_run.ENTRY, fault) as nursery, pytest.raises(Divergence):
-        repeat(ProfileWalks(nursery), int(variant), path)
-    with Nursery(profile_run.ENTRY) as nursery:
-        repeat(ProfileWalks(nursery), int(variant), path)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +83,7 @@ ARCHIVED: Sequence[str | tuple[str, Mapping[Value, Value]]] = (
 @pytest.fixture(scope="module")
 def archived() -> Sequence[Recorded]:
     """The archived scenario, recorded step by step; it ends with exactly its counters."""
-    with Nursery(profile_run.ENTRY) as nursery:
+    with Nursery(ENTRY) as nursery:
         walks = ProfileWalks(nursery)
         with closing(walks.begin(0)) as system:
             for step in ARCHIVED:
@@ -193,7 +128,7 @@ def test_a_recording_that_is_not_whole_is_an_error(text: str) -> None:
 
 
 def test_a_step_of_another_protocol_is_an_error() -> None:
-    step = {"sequence": 1, "pid": 1, "thread": "t", "clock": 1.0, "action": "TryLock"}
-    line = json.dumps({**step, "params": {}, "outcome": None})
+    step = {"sequence": 1, "pid": 1, "thread": "t", "clock": 1.0, "protocol": "profile_recovery"}
+    line = json.dumps({**step, "action": "TryLock", "params": {}, "outcome": None})
     with pytest.raises(TraceError, match="TryLock"):
         lines_of(f'{{"schema": "smtspool-trace-v1"}}\n{line}\n')

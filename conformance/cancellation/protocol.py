@@ -1,0 +1,85 @@
+"""Cancellation, as everything that holds models to code takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from conformance.cancellation.environment import Helpers
+from conformance.cancellation.mutants import MUTANTS, SHOWS_IN
+from conformance.cancellation.projection import MODULE
+from conformance.cancellation.stress import stress
+from conformance.cancellation.system import Bounds, CancellationAdapter
+from conformance.cancellation.trace import check, explain
+from conformance.cancellation.walk import CancellationWalks
+from conformance.cancellation.windows import SOLVING, check_recorded
+from conformance.contract import Expected, Hunting, Judge, Protocol, Recordings
+from conformance.engine.replay import Divergence
+from conformance.engine.walk import Walks
+
+__all__ = ["PROTOCOL"]
+
+_BOTH: Mapping[str, str] = {"r1": "a", "r2": "b"}
+_ONE = frozenset({"r1"})
+# What the cfg of the same name in models/cancellation bounds.
+GRAPHS: Mapping[str, Bounds] = {
+    "GraphCancel": Bounds(_BOTH),
+    "GraphSame": Bounds({"r1": "a", "r2": "a"}),
+    "GraphClose": Bounds(_BOTH, cancellers=()),
+    "GraphFaults": Bounds({"r1": "a"}, racing=_ONE, limited=_ONE),
+}
+
+
+@contextmanager
+def _adapter(graph: str, _: str, patience_s: float) -> Iterator[CancellationAdapter]:
+    with Helpers() as helpers:
+        yield CancellationAdapter(helpers, GRAPHS[graph], patience_s=patience_s)
+
+
+@contextmanager
+def _walks(_: str) -> Iterator[CancellationWalks]:
+    with Helpers() as helpers:
+        yield CancellationWalks(helpers)
+
+
+def _recordings(seed: int, _: Walks) -> Iterator[Recordings]:
+    runs = [stress(seed + number, asking=3, requests=6, kills=2) for number in range(4)]
+    if not all(run.sound for run in runs):
+        raise Divergence(f"cancellation: seed {seed}: a request came to no end of its own", "stress")
+    yield Recordings([run.lines for run in runs], check, explain)
+
+
+EXPECTED = Expected(
+    driven=(6597, 19883, 32307, 0),
+    few=8,
+    temporal={"TypeOK", "ColdAfterCancel", "CancelledEnds", "CloseEnds", "EveryRequestEnds"},
+    outside={"CallOff", "Reply", "Crash", "Expire", "FailSpawn"},
+    floors={
+        "Register": 50, "Register ClosedError": 5, "AcquireIO acquired": 50, "AcquireIO busy": 20,
+        "AcquireIO left": 10, "Admit cold": 20, "Admit warm": 2, "Admit cancelled": 5, "Spawn": 20,
+        "Exchange sent": 20, "Answer sat": 5, "Settle answered": 5, "Settle user": 5, "Retire": 20,
+        "Unregister": 50, "CancelSolver": 50, "Crash": 5, "Close": 5,
+    },
+    steps=1500,
+    small="GraphFaults",
+    seen_by={"lock-held-while-killing": "gates"},
+)
+
+PROTOCOL = Protocol(
+    package=__package__,
+    module=MODULE,
+    code="solve",
+    steps=("cancellation", "race"),  # its CallOff is the race's
+    graphs=tuple(GRAPHS),
+    threads=True,
+    adapter=_adapter,
+    walks=_walks,
+    walking=(60, 50),
+    mutants=MUTANTS,
+    shows_in=SHOWS_IN,
+    # Wherever a fault shows, it shows in one of so many tours of one of the graphs.
+    hunting=Hunting(likely=250, others=250),
+    expected=EXPECTED,
+    recordings=_recordings,
+    judge=Judge(SOLVING, check_recorded),
+)

@@ -1,0 +1,146 @@
+"""What the folder of a protocol exports, as ``PROTOCOL`` in its ``protocol.py``.
+
+Everything else here takes protocols by this contract alone: what is driven, walked, recorded, checked and
+written on pages is the same for each, and where two differ, a value says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.engine.gates import Gate
+from conformance.engine.graph import Graph, load
+from conformance.engine.mutants import Mutant
+from conformance.engine.replay import Adapter, Divergence, Replay
+from conformance.engine.trace import Recorded, Verdict
+from conformance.engine.walk import WalkAdapter, Walks
+from conformance.recording import Checked
+from conformance.report import Figures
+
+__all__ = ["TODAY", "Expected", "Hunting", "Judge", "Protocol", "Recordings", "Say"]
+
+TODAY = "[]"  # the mutant that changes nothing, as processes take it
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Hunting:
+    """How far graphs are driven through a mutant until it counts as one that nothing shows.
+
+    So many tours, None for all, of the graph where it is likely to show, and of each other one. ``first`` is
+    likely where nothing else is known, "" for the first graph.
+    """
+
+    likely: int | None
+    others: int | None
+    longest: int = 10_000
+    patience_s: float = 2.0
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """Recordings that came about in one way, and what says whether they are behaviours of the model."""
+
+    lines: Sequence[Sequence[Recorded]]
+    check: Callable[[Sequence[Sequence[Recorded]]], Sequence[Verdict]]
+    explain: Callable[[Sequence[Recorded], Verdict], str]
+    told: str = ""  # a sentence about how they came about
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What ``trace check`` asks of the lines that a service recorded of some protocols."""
+
+    protocols: Collection[str]
+    check: Callable[[Sequence[Recorded]], Checked]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What tests expect of a protocol, so that nothing that is required gets lost unseen."""
+
+    driven: tuple[int, int, int, int]  # states, edges, refusals, refusals left out, of all graphs together
+    few: int  # so many tours take more than 60 steps of each graph
+    temporal: Collection[str]  # stated in the module, and no predicate of one state
+    outside: Collection[str]  # labels that are no step of the code
+    shared: Collection[str] = ()  # those of another protocol
+    twice: Collection[str] = ()  # actions that two places of the code take
+    undefined: Collection[str] = ()  # labels that are no operator of the module by this name
+    # How often walks take each step, at the least: about half of what they do. Others than these are rare.
+    floors: Mapping[str, int]
+    rare: Collection[str] | None = None  # None if there may be any
+    steps: int  # of all walks
+    shapes: int = 0  # transitions between shapes, the most frequent more than five times
+    seen_by: Mapping[str, str] = field(default_factory=dict)  # mutant -> detector
+    missed: Mapping[str, str] = field(default_factory=dict)  # action whose edge is taken away -> graph
+    small: str = ""  # a graph in which everything of the seam happens, "" for the first
+    silent: Mapping[str, str] = field(default_factory=dict)  # action that happens elsewhere -> graph
+
+
+def _no_recordings(seed: int, walks: Walks) -> Iterable[Recordings]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """One protocol: its model, its code, and what holds the two together.
+
+    ``threads`` says what participants are: threads of the process that drives a graph, which so has one
+    system at a time, and into which mutants are put; or processes of their own, which get the mutant that
+    ``adapter`` and ``walks`` are given.
+    """
+
+    package: str  # the folder, as a package: __package__
+    module: Path  # the model, without bounds
+    code: str  # the folder of the product whose functions take its steps
+    steps: Collection[str]  # the protocols whose steps are actions of the model
+    graphs: Sequence[str]
+    threads: bool
+    adapter: Callable[[str, str, float], AbstractContextManager[Adapter]]  # graph, mutant, patience
+    walks: Callable[[str], AbstractContextManager[WalkAdapter]]  # mutant
+    walking: tuple[int, int]  # how many walks of how many steps
+    mutants: Sequence[Mutant]
+    hunting: Hunting
+    expected: Expected
+    shows_in: Mapping[str, str] = field(default_factory=dict)  # mutant -> the graph or oracle that sees it
+    # Checks without a graph: mutant, number of cases, seed; what was asked, as a sentence.
+    oracles: Mapping[str, Callable[[str, int, int], str]] = field(default_factory=dict)
+    # Seed and walks -> what was recorded of the walks and of runs that nobody steers.
+    recordings: Callable[[int, Walks], Iterable[Recordings]] = _no_recordings
+    judge: Judge | None = None
+    stress: Callable[[int, int, Say], object] | None = None  # seed, number of runs: for long nights
+
+    @property
+    def name(self) -> str:
+        """That of the folder, and of the product's protocol."""
+        return self.package.rpartition(".")[2]
+
+    def graph(self, name: str) -> Graph:
+        """A committed graph of the model."""
+        return load(self.module.with_name(f"{name}.graph.xz"))
+
+    @contextmanager
+    def replay(self, graph: str, mutant: str = TODAY, *, patience_s: float = 10.0) -> Iterator[Replay]:
+        """A committed graph, and fresh systems of the code to drive it through."""
+        with self.adapter(graph, mutant, patience_s) as adapter:
+            yield Replay(self.graph(graph), adapter, f"{self.name}/{graph}")
+
+    def serve(self, gate: Gate) -> None:
+        """In a process of its own: drive graphs when it is called."""
+
+        def drive(
+            graph: str, most_tours: int | None, longest: int, patience_s: float
+        ) -> Mapping[str, Any]:
+            with self.replay(graph, patience_s=patience_s) as driven:
+                try:
+                    drive = driven.run(most_tours=most_tours, longest=longest)
+                    return {"figures": Figures.of(drive).to_json()}
+                except Divergence as difference:
+                    return {"detector": difference.detector, "message": str(difference)[:20_000]}
+
+        gate.serve({"drive": drive})

@@ -1,0 +1,47 @@
+"""The named faults of every protocol are caught, and the one that changes nothing is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.contract import Protocol
+from conformance.driving import hunt
+from conformance.engine.mutants import Mutant
+from conformance.protocols import PROTOCOLS
+
+each = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+all_mutants = pytest.mark.parametrize(
+    ("protocol", "mutant"),
+    [(protocol, mutant) for protocol in PROTOCOLS for mutant in protocol.mutants],
+    ids=lambda one: one.name,
+)
+
+
+@pytest.mark.slow
+@all_mutants
+def test_named_mutants_are_caught_and_the_control_survives(protocol: Protocol, mutant: Mutant) -> None:
+    kill = hunt(protocol, mutant)
+    assert kill.as_wanted, kill.message
+    if mutant.name in protocol.expected.seen_by:
+        assert kill.detector == protocol.expected.seen_by[mutant.name], kill.message
+    if kill.detector == "gates":
+        assert "is blocked" in kill.message or "other gates" in kill.message
+    if kill.detector is not None and kill.detector not in protocol.oracles:
+        assert f"python -m conformance {protocol.name}/" in kill.message
+
+
+@all_mutants
+def test_mutants_apply_to_the_code_as_it_is(protocol: Protocol, mutant: Mutant) -> None:
+    mutant.check()
+
+
+@each
+def test_one_mutant_is_the_control(protocol: Protocol) -> None:
+    assert [mutant.name for mutant in protocol.mutants if mutant.control] == ["control"]
+
+
+@each
+def test_hints_are_about_mutants_and_what_sees_them(protocol: Protocol) -> None:
+    names = {mutant.name for mutant in protocol.mutants}
+    assert {*protocol.shows_in, *protocol.expected.seen_by} <= names
+    assert set(protocol.shows_in.values()) <= {*protocol.graphs, *protocol.oracles}
