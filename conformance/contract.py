@@ -65,7 +65,7 @@ class Expected:
     """What tests expect of a protocol, so that nothing that is required gets lost unseen."""
 
     driven: tuple[int, int, int, int]  # states, edges, refusals, refusals left out, of all graphs together
-    few: int  # so many tours take more than 60 steps of each graph
+    few: tuple[int, int]  # so many tours of any graph take more steps than that
     temporal: Collection[str]  # stated in the module, and no predicate of one state
     outside: Collection[str]  # labels that are no step of the code
     shared: Collection[str] = ()  # those of another protocol

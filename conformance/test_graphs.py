@@ -45,11 +45,12 @@ def test_every_edge_and_every_refusal(protocol: Protocol) -> None:
 
 @pytest.mark.parametrize(("protocol", "graph"), GRAPHS, ids=lambda one: getattr(one, "name", one))
 def test_a_few_tours_leave_no_thread_and_no_descriptor(protocol: Protocol, graph: str) -> None:
-    few = protocol.expected.few
+    few, steps = protocol.expected.few
+    longest = protocol.hunting.longest
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
     with protocol.replay(graph) as replay:
-        drive = replay.run(workers=1 if protocol.threads else WORKERS, most_tours=few, longest=60)
-    assert drive.tours == few and drive.steps > 60 and not drive.complete
+        drive = replay.run(workers=1 if protocol.threads else WORKERS, most_tours=few, longest=longest)
+    assert drive.tours == few and drive.steps > steps and not drive.complete
     assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
 
 

@@ -51,7 +51,7 @@ def _recordings(seed: int, _: Walks) -> Iterator[Recordings]:
 
 EXPECTED = Expected(
     driven=(6597, 19883, 32307, 0),
-    few=8,
+    few=(8, 60),
     temporal={"TypeOK", "ColdAfterCancel", "CancelledEnds", "CloseEnds", "EveryRequestEnds"},
     outside={"CallOff", "Reply", "Crash", "Expire", "FailSpawn"},
     floors={

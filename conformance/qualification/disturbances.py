@@ -8,16 +8,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from conformance.engine.gates import At, GateError, Idle
 from conformance.engine.replay import Divergence, Refused
 from conformance.qualification.environment import garbled, take_lock
 from conformance.qualification.faults import control, ordinary
+from conformance.qualification.ranks import Ranks
 from smtspool.cluster import FROM_ROOT, TO_ROOT
-
-if TYPE_CHECKING:
-    from conformance.qualification.system import QualificationSystem
 
 __all__ = ["Disturbances"]
 
@@ -37,11 +35,25 @@ FILE_CALL = {
 }
 
 
+class _Looks(Protocol):
+    """What must be known of a rank before it is disturbed."""
+
+    def pc(self, rank: int) -> str: ...
+
+    def record_of(self, rank: int) -> str: ...
+
+    def leaf(self) -> str: ...
+
+    def all_in(self, phase: str) -> bool: ...
+
+
 class Disturbances:
     """The environment of one system."""
 
-    def __init__(self, system: QualificationSystem) -> None:
-        self._of = system
+    def __init__(self, ranks: Ranks, projection: _Looks, go_on: Callable[[], None]) -> None:
+        self._of = ranks
+        self._projection = projection
+        self._go_on = go_on
         self.steps: dict[str, Callable[[int], None]] = {
             "Turn": self.turn,
             "RaiseControl": self.raise_control,
@@ -55,12 +67,12 @@ class Disturbances:
 
     def turn(self, rank: int) -> None:
         """The loop of a service comes round."""
-        if self._of.projection.pc(rank) != "work":
-            raise Refused(f"rank {rank} is at {self._of.projection.pc(rank)}")
+        if self._projection.pc(rank) != "work":
+            raise Refused(f"rank {rank} is at {self._projection.pc(rank)}")
         if rank == 0:
             self._of.clocks[0].leap(LEAP_S)
         self._of.stage.call(str(rank), self._of.masters[rank].turn)
-        self._of.go_on()
+        self._go_on()
 
     def refuse_inputs(self, rank: int) -> None:
         """What is to be observed cannot be."""
@@ -76,7 +88,7 @@ class Disturbances:
 
     def raise_ordinary(self, rank: int, sent: int) -> None:
         """An ordinary exception in the step at whose gate a rank stands, in its wait, or in its turn."""
-        pc = self._of.projection.pc(rank)
+        pc = self._projection.pc(rank)
         if pc not in ("observe", "act", "enter", "wait", "exchange", "commit", "work"):
             raise Refused(f"rank {rank} is at {pc}")
         if sent and not (rank == 0 and pc == "exchange"):
@@ -102,7 +114,7 @@ class Disturbances:
             self._of.stage.strike(str(rank), error)
         if self._of.at(rank) != "Contain":
             raise Divergence(f"{error!r} in {pc} of rank {rank} was contained by nobody", "escaped")
-        self._of.go_on()
+        self._go_on()
 
     def _call_of(self, rank: int, pc: str) -> str:
         """A call that the step makes, "" for none that is sure to come."""
@@ -119,7 +131,7 @@ class Disturbances:
 
     def raise_control(self, rank: int) -> None:
         """Somebody interrupts a rank; nobody may catch that."""
-        if self._of.projection.pc(rank) in ("work", "gone", "unwound"):
+        if self._projection.pc(rank) in ("work", "gone", "unwound"):
             raise Refused(f"rank {rank} is in no step")
         error = self._of.struck[rank] = control(self._of.how())
         self._of.stage.strike(str(rank), error)
@@ -132,16 +144,16 @@ class Disturbances:
 
     def expire(self, rank: int) -> None:
         """The time of a rank that waits is over."""
-        if self._of.projection.pc(rank) not in ("wait", "leaving"):
+        if self._projection.pc(rank) not in ("wait", "leaving"):
             raise Refused(f"rank {rank} does not wait")
         self._of.clocks[rank].leap(LEAP_S)
         self._of.stage.wake(str(rank))
         self._of.stage.come_to_rest(f"the deadline of {rank}", moved=str(rank))
-        self._of.go_on()
+        self._go_on()
 
     def stray(self, rank: int) -> None:
         """A message of another run arrives; it must be gone when the rank sleeps again."""
-        if self._of.projection.pc(rank) != "wait":
+        if self._projection.pc(rank) != "wait":
             raise Refused(f"rank {rank} does not wait")
         source, tag = (0, FROM_ROOT) if rank else (self._missing(), TO_ROOT)
         self._of.network.stray(source, rank, tag, self._of.how())
@@ -156,9 +168,9 @@ class Disturbances:
     def garble(self, rank: int) -> None:
         """The record of a rank is damaged before the root reads it."""
         frame = self._of.network.unanswered.get(rank)
-        if self._of.projection.pc(0) not in ("act", "enter") or frame is None:
+        if self._projection.pc(0) not in ("act", "enter") or frame is None:
             raise Refused(f"no record of rank {rank} is under way")
-        if self._of.projection.record_of(rank) != "good":
+        if self._projection.record_of(rank) != "good":
             raise Refused(f"the record of rank {rank} is damaged already")
         self._of.network.garble(rank, garbled(frame, self._of.how()))
 
@@ -175,7 +187,7 @@ class Disturbances:
         self._of.stage.go(str(rank))
         if rank in self._of.armed:
             raise GateError(f"{key} of rank {rank} made no call of {FILE_CALL[key]}")
-        self._of.go_on()
+        self._go_on()
 
     def intrude(self) -> None:
         """A stranger takes the lock, where somebody else is about to."""
@@ -192,11 +204,11 @@ class Disturbances:
 
     def swap(self) -> None:
         """Another file with the same content takes the place of the lock file."""
-        pcs = [self._of.projection.pc(rank) for rank in self._of.ranks]
+        pcs = [self._projection.pc(rank) for rank in self._of.ranks]
         if (
-            self._of.projection.leaf() != "real"
+            self._projection.leaf() != "real"
             or "act" not in pcs
-            or not self._of.projection.all_in("identity")
+            or not self._projection.all_in("identity")
         ):
             raise Refused("the lock file will be opened again")
         (leaf,) = self._of.places.leaves()

@@ -7,12 +7,14 @@ Descriptors and locks are asked of the kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from conformance.engine.gates import At, Idle
 from conformance.engine.replay import Divergence
 from conformance.engine.values import Value, function
 from conformance.qualification.environment import document_of
+from conformance.qualification.ranks import Ranks
 from smtspool.cluster import (
     FLEET,
     FROM_ROOT,
@@ -22,11 +24,9 @@ from smtspool.cluster import (
     Stage,
 )
 
-if TYPE_CHECKING:
-    from conformance.qualification.system import QualificationSystem
+__all__ = ["MODULE", "Projection"]
 
-__all__ = ["Projection"]
-
+MODULE = Path(__file__).parents[2] / "models" / "qualification" / "Qualification.tla"
 NONE = "none"
 PC_OF_GATE = {
     "Observe": "observe",
@@ -59,7 +59,7 @@ def line(rounds: int) -> dict[tuple[str, int], int]:
 class Projection:
     """Looks at one system. Nobody may move meanwhile."""
 
-    def __init__(self, system: QualificationSystem, hosts: int) -> None:
+    def __init__(self, system: Ranks, hosts: int) -> None:
         self._of = system
         self._line = line(hosts if hosts > 1 else 0)
 

@@ -52,7 +52,7 @@ def _recordings(_: int, __: Walks) -> Iterator[Recordings]:
 
 EXPECTED = Expected(
     driven=(4414, 8864, 21331, 4139),
-    few=8,
+    few=(6, 20),
     temporal={"TypeOK", "NeverAgain", "EveryRankEnds", "FailureEndsTheJob"},
     outside={
         "Turn", "RaiseOrdinary", "RaiseControl", "Expire", "Stray", "Garble", "FailFile", "Intrude", "Swap",

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.module import variables
@@ -24,24 +23,22 @@ from conformance.engine.values import Function, Value
 from conformance.qualification.disturbances import Disturbances
 from conformance.qualification.environment import Places
 from conformance.qualification.faults import check_result
-from conformance.qualification.fleet import Fleet
 from conformance.qualification.invariants import INVARIANTS
-from conformance.qualification.projection import Projection
-from conformance.qualification.stage import RankStage
+from conformance.qualification.projection import MODULE, Projection
+from conformance.qualification.ranks import Ranks
 from conformance.seam import Seam
 from smtspool.actions import observed_by
 from smtspool.cluster import QualificationResult
 
 __all__ = ["INVARIANTS", "MODULE", "Bounds", "QualificationAdapter", "QualificationSystem"]
 
-MODULE = Path(__file__).parents[2] / "models" / "qualification" / "Qualification.tla"
 VARIABLES = variables(MODULE)
 
 # Where every other rank is when an exception may hit one, in the graphs that are bounded so.
 _CALM = frozenset({"observe", "wait", "leaving", "work", "unwound"})
 
 
-class QualificationSystem:
+class QualificationSystem(Ranks):
     """One fleet."""
 
     def __init__(
@@ -56,34 +53,18 @@ class QualificationSystem:
         variant: int = 0,
         patience_s: float = 10.0,
     ) -> None:
-        self.ranks = range(len(hosts))
-        self.places = places
-        self.shared = shared
-        self.given = dict(given or dict.fromkeys(self.ranks, "int"))
-        self.start_at = start_at
-        self.stage = RankStage(patience_s=patience_s)
-        self.results: dict[int, QualificationResult] = {}  # the last one of each rank
-        self.struck: dict[int, BaseException] = {}  # what hit its protocol, in its last run
-        self.transcripts: dict[int, str] = {}  # of each generation that was verified
-        self.sworn = dict.fromkeys(self.ranks, 0)
-        self.unwound: set[int] = set()
-        self.stranger: int | None = None
-        self._how = variant
-        self.armed: dict[int, tuple[str, int, BaseException]] = {}
-        self._closing = ExitStack()
-        fleet = Fleet(
+        super().__init__(
             places,
             hosts,
-            calls=self._called,
-            wakes=lambda rank: self.stage.wake(str(rank)),
-            pause=lambda rank: self.stage.pause(str(rank)),
             shared=shared,
-            generations={rank: start_at if kind == "int" else True for rank, kind in self.given.items()},
+            given=given,
+            start_at=start_at,
+            variant=variant,
+            patience_s=patience_s,
         )
-        self.network, self.clocks, self.files = fleet.network, fleet.clocks, fleet.files
-        self.held, self.masters = fleet.held, fleet.masters
+        self._closing = ExitStack()
         self.projection = Projection(self, len(set(hosts)))
-        self.disturb = Disturbances(self)
+        self.disturb = Disturbances(self, self.projection, self.go_on)
         self._closing.enter_context(observed_by(Seam("qualification", self.stage)))
         self.stage.free = working
         for rank in self.ranks:
@@ -109,17 +90,6 @@ class QualificationSystem:
                 self.stage._changed.notify_all()
         else:
             self.stage.call(str(rank), self.masters[rank].start)
-
-    def _called(self, rank: int, name: str) -> None:
-        """Every call that a rank makes of what it was given comes by here, and may raise."""
-        armed = self.armed.get(rank)
-        if armed is not None and armed[0] == name:
-            wanted, count, error = armed
-            if count:
-                self.armed[rank] = (wanted, count - 1, error)
-            else:
-                del self.armed[rank]
-                raise error
 
     def close(self) -> None:
         """End all threads. Raises :class:`Divergence` when one of them has left a descriptor or a lock file,
@@ -165,16 +135,6 @@ class QualificationSystem:
             raise Divergence(f"{name} of rank {by} went {went} where the model takes {label}")
         if passed.error not in (None, "Gone") and outcome not in ("Gone", "Changed"):
             raise Divergence(f"{name} of rank {by} raised {passed.error}")
-
-    def how(self) -> int:
-        """Another number each time: which of several ways the environment takes."""
-        self._how += 1
-        return self._how
-
-    def at(self, rank: int) -> str:
-        """The gate where a rank stands, "" for none."""
-        position = self.stage.players[str(rank)].position
-        return position.name if isinstance(position, At) else ""
 
     def advance(self, rank: int) -> Passed:
         """Let a rank take the step at whose gate it stands."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
-from conformance.qualification.system import MODULE
+from conformance.qualification.projection import MODULE
 
 __all__ = ["check", "damage", "explain", "prepare"]
 

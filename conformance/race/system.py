@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from conformance.cancellation.environment import Clock, Helpers, Server, looked, stands
 from conformance.cancellation.system import query_of

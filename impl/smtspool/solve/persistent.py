@@ -36,8 +36,8 @@ from .engineanswer import EngineAnswer
 from .registration import Registration
 from .request import FailureKind, GenerationFailed, Op, Reply, Request, RequestRefused
 from .spec import Recycle
-from .views import SolverView, Waiting
 from .steps import solver_action as action
+from .views import SolverView, Waiting
 
 if TYPE_CHECKING:
     from .generation import Generation, Helpers
