@@ -47,7 +47,7 @@ class ExchangeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """Where a rank stands in its exchanges. ``phase`` is None between two of them."""
+    """The position of a rank in its exchanges. ``phase`` is None between two of them."""
 
     phase: Stage | None = None
     round: int = 0
@@ -108,7 +108,7 @@ class Exchange:
         return record
 
     def view(self) -> ExchangeView:
-        """Where this rank stands; from any thread."""
+        """The position of this rank; from any thread."""
         return self._view
 
     def gather(

@@ -39,11 +39,11 @@ DEFAULT_GRACE = 5.0
 
 
 class Rights(StrEnum):
-    """Who may admit from the shared spool."""
+    """The right to admit from the shared spool."""
 
-    EVERY_MASTER = "EveryMaster"  # the locks were proved between hosts
-    ONE_OWNER = "OneOwner"  # they were not, and need not be: only rank 0 admits
-    REFUSED = "Refused"  # nobody
+    EVERY_MASTER = "EveryMaster"  # the locks were proved between hosts, so every rank may admit
+    ONE_OWNER = "OneOwner"  # all ranks are on one host, and only rank 0 admits
+    REFUSED = "Refused"  # no rank may admit
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Master:
     # -- startup ----------------------------------------------------------------------------------------
 
     def start(self) -> Rights:
-        """Qualify and, unless that fails, make ready to run: turns may be taken, ``fatal`` may be set."""
+        """Qualify and, unless that fails, prepare for turns; ``fatal`` may be set afterwards."""
         self._starting = True
         rights = self.qualify()
         if rights is not Rights.REFUSED:
@@ -120,7 +120,7 @@ class Master:
         return rights
 
     def view(self) -> MasterView:
-        """What it is at. Other threads may look too, and see each part as it is when they come to it."""
+        """A view of this rank. For other threads its parts are not of one moment."""
         may = self.rights is Rights.EVERY_MASTER or (self.rank == 0 and self.rights is Rights.ONE_OWNER)
         return MasterView(
             self.rank,
@@ -149,7 +149,8 @@ class Master:
                 self.rights = Rights.ONE_OWNER
             step.outcome = self.rights.value
         if self.rights is Rights.REFUSED:
-            # What was refused, rank 0 knows and says for all; of the rest perhaps only this rank knows.
+            # A refusal is known to all ranks, and rank 0 prints it; other failures may be known to this rank
+            # alone.
             if self.rank == 0 or (result.diagnostic and result.diagnostic.code is not Code.REFUSED):
                 self._tell_people(result.error)
             self._abort(ABORT_UNQUALIFIED)
@@ -175,7 +176,7 @@ class Master:
         self._exchange = exchange
 
     def _go_on(self) -> None:
-        """What a clean fleet needs to run: notices and, if the locks were proved, renewals."""
+        """Prepare a clean fleet to run: notices and, if the locks were proved, renewals."""
         self._at.stage = Stage.CONFIGURATION
         result = self.result
         assert result is not None
@@ -213,9 +214,9 @@ class Master:
     # -- running ----------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Hear what the others say, and renew if it is time. Waits for nothing but a renewal.
+        """Read the notices of the other ranks, and renew if that is due. Only a renewal waits.
 
-        Total over ``Exception``: a failure becomes ``fatal``. Does nothing once there is one, or the end.
+        Total over ``Exception``: a failure becomes ``fatal``. Does nothing after a failure or the end.
         """
         if self.fatal is None and not self.ended:
             self._at.stage = Stage.REQUEST
@@ -249,7 +250,7 @@ class Master:
         return heard
 
     def _renew(self, controller: RenewalController, request: Note | None) -> None:
-        """One generation: requested by rank 0, or to be requested as rank 0."""
+        """Renew once: rank 0 requests it from the others, other ranks pass the ``request`` of rank 0."""
         with action("Observe", rank=self.rank, at="renewal") as step:
             self._at.stage = Stage.REQUEST
             troubles = []
@@ -258,7 +259,7 @@ class Master:
                 troubles.append(self._request(controller, generation))
             else:
                 if request.plan != controller.agreed.fingerprint:
-                    raise MisuseError(f"rank {request.source} asks for a renewal by another plan")
+                    raise MisuseError(f"rank {request.source} requests a renewal by another plan")
                 generation = self._at.generation = controller.begin(request.generation)
             troubles.append(heartbeat_error(self._heartbeat, rank=self.rank, generation=generation))
             seen = observe_inputs(
@@ -292,7 +293,7 @@ class Master:
                 self.fail(completion.diagnostic)
 
     def _request(self, controller: RenewalController, generation: int) -> str:
-        """Ask the others to renew: why that failed, or "". It then reaches them as this rank's failure."""
+        """Ask the others to renew; the reason if that fails, else "". This rank's record then has it."""
         assert self._notices is not None
         tell = self._notices.tell
 
@@ -303,21 +304,23 @@ class Master:
         return contained("renewal request failed", self._at, request, lambda diagnostic: diagnostic.text)
 
     def fail(self, diagnostic: Diagnostic) -> None:
-        """Keep the first failure: the fleet must end."""
+        """Keep the first failure, after which the fleet must end."""
         if self.fatal is None:
             self.fatal = diagnostic
 
     # -- the end ----------------------------------------------------------------------------------------
 
     def drain(self) -> None:
-        """This rank was asked to end: ask everybody."""
+        """This rank got a signal to end: ask all others to drain too."""
         if not self.draining:
             self.draining = True
             self._tell(Notice.DRAIN)
 
     def done(self) -> None:
-        """Nothing more to do here. ``ended`` becomes true once that holds everywhere; until then go on
-        taking turns, because the others' proofs need this rank."""
+        """Report that this rank has nothing more to do.
+
+        ``ended`` becomes true once no rank has; until then go on taking turns, since renewals need all ranks.
+        """
         if self.rank == 0:
             self._done.add(0)
             self._end_if_all_done()
@@ -330,7 +333,7 @@ class Master:
             self.ended = True
 
     def _tell(self, notice: Notice, *to: int) -> None:
-        """Tell each, and keep why that is not possible: one who cannot be told keeps it from nobody."""
+        """Send a notice to each rank. If sending to one fails, that is kept and the others still get it."""
         notices = self._notices
         if notices is None:
             return
@@ -341,8 +344,8 @@ class Master:
     def shutdown(self, stop: Callable[[], None]) -> None:
         """End this rank in order, then the fleet: Abort(70).
 
-        Everybody is told to stop; ``stop()`` ends the service within its own bounds; then the others have
-        ``grace`` seconds to end theirs.
+        All ranks are told to stop; ``stop()`` ends the service of this one within its own limits; then the
+        others have ``grace`` seconds to end theirs.
         """
         assert self.fatal is not None
         with action("Shutdown", rank=self.rank):
@@ -366,7 +369,7 @@ class Master:
             delay = min(2 * delay, LONGEST_PAUSE)
 
     def _tell_people(self, text: str) -> None:
-        """Say it, if there is anybody to hear it: what must follow follows in any case."""
+        """Print a message. If that fails, the rank still goes on to its end."""
         contained("nobody hears it", self._at, lambda: self._say(text), lambda diagnostic: None)
 
     def _abort(self, code: int) -> None:

@@ -1,7 +1,7 @@
 """Qualification: the masters of a fleet prove to each other that a directory's locks hold between them.
 
-Epoch, membership, litmus, transcript, commit. :func:`qualify` is the total boundary around it (F355): a
-caller gets a well-formed result for every ordinary failure, and acts on it.
+The phases are epoch, membership, litmus, transcript and commit. :func:`qualify` is total (F355): for every
+ordinary exception the caller gets a well-formed result, and acts on it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .steps import action
 __all__ = ["qualify"]
 
 SHORTEST_TIMEOUT = 0.001
-# The epoch of messages while there is none yet, and of ranks whose epoch is invalid.
+# The epoch of messages before one is agreed, and of ranks whose epoch is invalid.
 _NO_EPOCH = "0" * 64
 
 
@@ -52,11 +52,11 @@ def qualify(
 ) -> QualificationResult:
     """Prove that an ``flock`` under ``root`` is respected between the hosts of ``comm``. All ranks call it.
 
-    Total over ``Exception``: whatever goes wrong is a result that is not clean. ``KeyboardInterrupt``,
-    ``SystemExit`` and their like pass. Either way no descriptor and no lock of the attempt is left.
+    Total over ``Exception``: any failure gives a result that is not clean. ``KeyboardInterrupt``,
+    ``SystemExit`` and their like propagate. In any case no descriptor and no lock of the attempt is left.
 
-    :param seen: what :func:`observe_inputs` saw of ``root`` and of this host; a rank that could not observe
-        something joins the meeting to say so
+    :param seen: the result of :func:`observe_inputs` for ``root`` and this host; a rank with an error in it
+        takes part in the first exchange to report it
     :param began: gets the exchange of this attempt, to look at while it lasts
     """
     at = Position(Stage.EPOCH, exact_generation(attempt.generation) or 0)
@@ -115,7 +115,7 @@ def _qualify(
         proof = Proof(members, representatives_of(members))
         if len(proof.representatives) < 2:
             return ended(None, usable)
-        assert usable is not None  # or this rank had failed the meeting
+        assert usable is not None  # else the first exchange has failed
         numbers = attempt.generation.to_bytes(8) + attempt.number.to_bytes(8)
         token = bytes.fromhex(exchange.epoch) + numbers
         with Litmus(exchange, proof, root, usable, token, files) as litmus:
@@ -124,7 +124,7 @@ def _qualify(
             finally:
                 proof = litmus.proof
         transcript = _sworn(exchange, proof, attempt.generation)
-        # Nothing comes after it: the other ranks count on this result, so it may not fail any more.
+        # The last step: the other ranks may have verified by now, so nothing after it may fail on this rank.
         with action("CommitTranscript", rank=exchange.rank):
             proof = replace(proof, transcript=transcript)
             require_complete(proof)
@@ -134,9 +134,9 @@ def _qualify(
 
 
 def _unusable(root: Path, seen: Observation, attempt: QualificationAttempt) -> str:
-    """Why this rank can prove nothing, or "". It still meets the others, so that all fail for that reason.
+    """Why this rank cannot take part in a proof, or "". It sends that, so that all ranks report it.
 
-    Values of any type are looked at: they come from the caller and from the machine.
+    Values may have any type, since they come from the caller and from the machine.
     """
     if type(seen.error) is not str:
         return "the local error is no text"
@@ -172,9 +172,9 @@ def _agreed_epoch(exchange: Exchange) -> str:
 
 
 def _met(exchange: Exchange, seen: Observation, unusable: str) -> tuple[Member, ...]:
-    """All ranks and their hosts, if all can take part and no two machines go by one name.
+    """All ranks and their hosts, if all can take part and no two machines have one name.
 
-    Those would pass for one host, and would share what may be open on one host only.
+    Two machines with one name would count as one host, and might open one store, which only one host may.
     """
 
     def own() -> Record:
@@ -184,7 +184,7 @@ def _met(exchange: Exchange, seen: Observation, unusable: str) -> tuple[Member, 
 
     records = exchange.gather(Stage.MEMBERSHIP, own, facts=frozenset({"processor", "boot"}))
     members = tuple(Member(rank, record["processor"]) for rank, record in enumerate(records))
-    first: dict[str, tuple[int, str]] = {}  # of each name: a rank that knows its boot id, and that
+    first: dict[str, tuple[int, str]] = {}  # host name: the first rank with a boot id, and that id
     for (rank, name), record in zip(members, records, strict=True):
         if not is_processor(name):
             raise exchange.failure(Code.MALFORMED, f"rank {rank} has no valid host name")
@@ -202,10 +202,11 @@ def _met(exchange: Exchange, seen: Observation, unusable: str) -> tuple[Member, 
 
 
 def _sworn(exchange: Exchange, proof: Proof, generation: int) -> str:
-    """The transcript that all ranks computed, once all ranks have said that they know that.
+    """The transcript, after all ranks have confirmed that all computed the same one.
 
-    Two steps: a rank that has seen M equal transcripts says so, and counts as verified only when it has heard
-    all M say so. A rank that misses the last answer fails alone, and ends the fleet.
+    There are two exchanges. In the first each rank sends its transcript; in the second it confirms that it
+    got M equal ones, and it is verified when it has all M confirmations. A rank that misses the last answer
+    fails alone, and ends the fleet.
     """
     mine = transcript_of(exchange.epoch, generation, proof)
     records = exchange.gather(Stage.TRANSCRIPT, lambda: {"transcript": mine}, facts=frozenset({"transcript"}))

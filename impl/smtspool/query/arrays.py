@@ -17,7 +17,7 @@ class Unreadable(Exception):
 
 
 class Steps:
-    """How much may still be done."""
+    """The steps that are left."""
 
     __slots__ = ("left",)
 

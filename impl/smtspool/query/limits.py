@@ -1,4 +1,4 @@
-"""How much of a query is too much."""
+"""The limits of queries and their files."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ OPERATORS: dict[str, Function] = {
 
 @lru_cache(maxsize=1 << 14)
 def indexed_or_literal(token: str) -> Value | Function:
-    """What a literal or an operator with indices means. Raises :class:`Unreadable` of every other token."""
+    """The meaning of a literal or an operator with indices. Raises :class:`Unreadable` for other tokens."""
     if token == "true" or token == "false":
         return token == "true"
     if token[:2] == "#b":

@@ -1,4 +1,4 @@
-"""How a solve is told to stop, and why."""
+"""Cancellation of a solve, and its reasons."""
 
 from __future__ import annotations
 

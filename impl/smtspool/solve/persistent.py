@@ -320,7 +320,7 @@ class PersistentSolver:
     # -- parts ------------------------------------------------------------------------------------------
 
     def view(self) -> SolverView:
-        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
+        """A view of the solver; from any thread. Raises InfrastructureError if its lock is not free."""
         with threads.looking_at(self._state, f"the solver {self.name}"):
             return SolverView(
                 self.name,

@@ -123,7 +123,7 @@ class Portfolio:
             return tuple(self._races)
 
     def view(self) -> PortfolioView:
-        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
+        """A view of the portfolio; from any thread. Raises InfrastructureError if a lock is not free."""
         return PortfolioView(
             self._closing,
             tuple(race.view() for race in self.races),

@@ -58,7 +58,7 @@ class RaceRules:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a finished race came to; :meth:`Race.answer` makes the answer of it."""
+    """The outcome of a race, of which :meth:`Race.answer` makes the answer."""
 
     status: Status
     reason: str | None = None  # why it is neither ``sat`` nor ``unsat``
@@ -145,7 +145,7 @@ class Race:
         return tuple(runner.attempt for runner in self._runners)
 
     def view(self) -> RaceView:
-        """What it is doing; from any thread. Raises InfrastructureError if it cannot be looked at."""
+        """A view of the race; from any thread. Raises InfrastructureError if its lock is not free."""
         letters, waits_until = self.inbox.view()
         with threads.looking_at(self._guard, self.name):
             attempts = {runner.future: runner.attempt_id for runner in self._runners}

@@ -212,7 +212,7 @@ class Store:
         return Result(number, query_id, read_answer(body, digest), completed)
 
     def submissions(self, query_id: str) -> Submissions:
-        """Who submitted a query; nobody, if there is no such query."""
+        """The submissions of a query; none if it is unknown."""
         with self._db.read():
             number = self._number(query_id)
             return Submissions(0, ()) if number is None else read_submissions(self._db, number)
