@@ -14,7 +14,14 @@ from pathlib import Path
 
 from mpi4py import MPI
 
-from smtspool.cluster import MpiCommunicator, Observation, QualificationAttempt, probe, qualify, world
+from smtspool.cluster import (
+    MpiCommunicator,
+    Observation,
+    QualificationAttempt,
+    probe_directory,
+    qualify,
+    world,
+)
 
 TAG = 40
 RECORD = b"r" * 250
@@ -69,7 +76,7 @@ def spinning(comm: MPI.Intracomm, count: int) -> None:
 
 def main(comm: MpiCommunicator, directory: Path, rounds: int) -> None:
     rank, size = comm.Get_rank(), comm.Get_size()
-    capability = probe(directory)
+    capability = probe_directory(directory)
     count = exchanges(size)
 
     def qualified(generation: int) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from smtspool.cluster import FLEET, TO_ROOT, Capability, LockFiles, OversizeMessage, probe
+from smtspool.cluster import FLEET, TO_ROOT, Capability, LockFiles, OversizeMessage, probe_directory
 from smtspool.files import Directory
 
 __all__ = [
@@ -191,7 +191,7 @@ class Places:
         self.capabilities: dict[Path, Capability] = {}
         for path in (self.shared, self.other):
             path.mkdir()
-            self.capabilities[path] = probe(path)
+            self.capabilities[path] = probe_directory(path)
 
     def leaves(self) -> list[Path]:
         """The lock files that are there."""

@@ -108,7 +108,7 @@ def _rank(folder: Path, plan: Mapping[str, Any]) -> None:
         master = cluster.Master(
             struck,
             cluster.Host(
-                shared, lambda: cluster.probe(shared), lambda: str(plan["hosts"][rank]), files=files
+                shared, lambda: cluster.probe_directory(shared), lambda: str(plan["hosts"][rank]), files=files
             ),
             startup=cluster.QualificationAttempt(timeout=plan["timeout"]),
             plan=cluster.RenewalPlan(interval=0.05, timeout=plan["timeout"], jitter=0.0),

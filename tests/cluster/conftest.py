@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from smtspool.cluster import Capability, probe
+from smtspool.cluster import Capability, probe_directory
 from tests.e2e.campaign import Place, placed
 
 
 @pytest.fixture(scope="session")
 def probed(tmp_path_factory: pytest.TempPathFactory) -> Capability:
     """What a real probe saw of a real directory, which is ``Path(probed.root)``."""
-    return probe(tmp_path_factory.mktemp("shared"))
+    return probe_directory(tmp_path_factory.mktemp("shared"))
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ class GivesToAll(cluster.LockFiles):
 
 def descriptors(directory: Path) -> None:
     comm = cluster.world()
-    capability = cluster.probe(directory)
+    capability = cluster.probe_directory(directory)
     seen = cluster.Observation(capability, cluster.processor_name())
     qualified = []
     before = len(os.listdir("/proc/self/fd"))

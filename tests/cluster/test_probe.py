@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from smtspool.cluster import FULL, Capability, Operation, ProbeFailed, Requirements, merged, probe
+from smtspool.cluster import FULL, Capability, Operation, ProbeFailed, Requirements, merged, probe_directory
 from smtspool.files import Directory, FileLock
 
 ALWAYS = frozenset({Operation.FILE_FSYNC, Operation.DIRECTORY_FSYNC})
@@ -25,7 +25,7 @@ def everything(*folders: Path) -> list[str]:
 
 
 def test_an_ordinary_directory_can_do_everything_and_is_left_empty(tmp_path: Path) -> None:
-    capability = probe(tmp_path)
+    capability = probe_directory(tmp_path)
     assert capability.complete
     assert capability.operations == dict.fromkeys(Operation, True)
     assert (capability.root, capability.publication_root) == (str(tmp_path), str(tmp_path))
@@ -35,7 +35,7 @@ def test_an_ordinary_directory_can_do_everything_and_is_left_empty(tmp_path: Pat
 
 
 def test_only_what_is_required_is_tried(tmp_path: Path) -> None:
-    capability = probe(tmp_path, requirements=Requirements("least", ALWAYS))
+    capability = probe_directory(tmp_path, requirements=Requirements("least", ALWAYS))
     tried = {operation for operation, works in capability.operations.items() if works is True}
     assert tried == ALWAYS
     assert set(capability.operations.values()) == {True, None}
@@ -49,7 +49,7 @@ def test_the_publication_directory_is_tried_too(tmp_path: Path) -> None:
     spool, out = tmp_path / "spool", tmp_path / "out"
     spool.mkdir()
     out.mkdir()
-    assert probe(spool, publication_root=out).publication_root == str(out)
+    assert probe_directory(spool, publication_root=out).publication_root == str(out)
     assert everything(spool, out) == []
 
 
@@ -57,7 +57,7 @@ def test_another_file_system_for_publication_is_found(tmp_path: Path) -> None:
     if Path("/dev/shm").stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("/dev/shm is on the file system of the temporary folder")
     with pytest.raises(ProbeFailed, match="publication replace") as failed:
-        probe(tmp_path, publication_root=Path("/dev/shm"))
+        probe_directory(tmp_path, publication_root=Path("/dev/shm"))
     assert failed.value.operation is Operation.PUBLICATION_REPLACE
     assert everything(tmp_path) == []
     assert not [name for name in everything(Path("/dev/shm")) if f"smtspool-probe-{os.getpid()}" in name]
@@ -66,7 +66,7 @@ def test_another_file_system_for_publication_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["nothing", "nothing/below"])
 def test_a_directory_that_is_not_there_is_not_made(tmp_path: Path, missing: str) -> None:
     with pytest.raises(ProbeFailed, match="no such directory") as failed:
-        probe(tmp_path / missing)
+        probe_directory(tmp_path / missing)
     assert failed.value.operation is None
     assert everything(tmp_path) == []
 
@@ -75,13 +75,13 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(ProbeFailed, match="symbolic link"):
-        probe(tmp_path / "link")
+        probe_directory(tmp_path / "link")
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_timeout_that_is_none_is_refused_before_anything_is_made(tmp_path: Path, timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
-        probe(tmp_path, timeout=timeout)
+        probe_directory(tmp_path, timeout=timeout)
     assert everything(tmp_path) == []
 
 
@@ -122,7 +122,7 @@ def test_a_failing_operation_is_named_and_everything_is_removed(
     monkeypatch.setattr(where, name.removeprefix("os."), once)
     expected = ProbeFailed if isinstance(error, OSError) else KeyboardInterrupt
     with pytest.raises(expected) as failed:
-        probe(tmp_path)
+        probe_directory(tmp_path)
     if isinstance(failed.value, ProbeFailed):
         assert failed.value.operation == operation
     monkeypatch.undo()
@@ -139,7 +139,7 @@ def test_a_lock_that_excludes_nobody_is_found(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(FileLock, "try_acquire", lost_at_once)
     with pytest.raises(ProbeFailed, match="two processes have the same lock"):
-        probe(tmp_path)
+        probe_directory(tmp_path)
     assert everything(tmp_path) == []
 
 
@@ -148,7 +148,7 @@ def test_a_lock_that_is_never_released_is_found(tmp_path: Path, monkeypatch: pyt
     release = FileLock.release
     monkeypatch.setattr(FileLock, "release", lambda lock: kept.append(lock))
     with pytest.raises(ProbeFailed, match="a released lock is refused"):
-        probe(tmp_path)
+        probe_directory(tmp_path)
     for lock in kept:
         release(lock)
     assert everything(tmp_path) == []
@@ -156,13 +156,13 @@ def test_a_lock_that_is_never_released_is_found(tmp_path: Path, monkeypatch: pyt
 
 def test_the_other_process_has_a_deadline(tmp_path: Path) -> None:
     with pytest.raises(ProbeFailed, match="timed out"):
-        probe(tmp_path, timeout=0.001)
+        probe_directory(tmp_path, timeout=0.001)
     assert everything(tmp_path) == []
 
 
 def test_probes_of_one_directory_do_not_disturb_each_other(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
-        assert all(one.complete for one in pool.map(lambda _: probe(tmp_path), range(8)))
+        assert all(one.complete for one in pool.map(lambda _: probe_directory(tmp_path), range(8)))
     assert everything(tmp_path) == []
 
 

@@ -26,7 +26,7 @@ from smtspool.cluster import (
     QualificationResult,
     Requirements,
     Stage,
-    probe,
+    probe_directory,
     require_complete,
     transcript_of,
 )
@@ -235,7 +235,7 @@ def test_counts_of_a_failure_are_those_of_the_rounds_that_ended(probed: Capabili
 
 
 def test_hosts_with_different_directories_fail(probed: Capability, tmp_path: Path) -> None:
-    other = probe(tmp_path)
+    other = probe_directory(tmp_path)
     for result in qualify_all(probed, "ab", each=[{}, {"capability": other, "root": tmp_path}]):
         assert failed_at(result) is Stage.ANCHOR
         assert counts(result) == (0, 0, 0, 0)
@@ -374,7 +374,7 @@ def test_one_boot_id_or_one_that_cannot_be_read_tells_no_two_ranks_apart(
 
 
 def test_an_incomplete_probe_is_not_enough(probed: Capability, shared: Path) -> None:
-    partial = probe(shared, requirements=WITHOUT_LINK)
+    partial = probe_directory(shared, requirements=WITHOUT_LINK)
     for result in qualify_all(probed, "ab", each=[{"capability": partial}, {}]):
         assert result.error == "rank 0: the probe did not try everything that a shared directory needs"
 

@@ -35,7 +35,7 @@ def probe(
     as_json: Json = False,
 ) -> None:
     """Try the nine operations that a shared directory needs, from this host; exit 74 if one fails."""
-    capability = cluster.probe(directory, publication_root=publication)
+    capability = cluster.probe_directory(directory, publication_root=publication)
     if as_json:
         printing.document(capability.to_json())
         return
@@ -60,7 +60,7 @@ def qualify(
     with cluster.world() as comm:
         master = Master(
             comm,
-            Host(directory, lambda: cluster.probe(directory), cluster.processor_name),
+            Host(directory, lambda: cluster.probe_directory(directory), cluster.processor_name),
             startup=QualificationAttempt(timeout=timeout),
             say=lambda text: _report(master, as_json),
         )

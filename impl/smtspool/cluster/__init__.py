@@ -3,6 +3,7 @@
 from .capability import FULL, Capability, Operation, Requirements, merged
 from .communicator import FLEET, FROM_ROOT, TO_ROOT, Communicator, OversizeMessage, Sending
 from .diagnostics import TEXT_LIMIT, Code, Diagnostic, Position, Stage, contained, describe, one_line
+from .directoryprobe import ProbeFailed, probe_directory
 from .exchange import ExchangeView
 from .inputs import Host, QualificationAttempt, Time
 from .lockfiles import LockFiles
@@ -10,7 +11,6 @@ from .master import ABORT_FAILED, ABORT_UNQUALIFIED, Master, MasterView, Rights
 from .mpi import MpiCommunicator, processor_name, started_by_mpi, world
 from .notices import Notice
 from .observation import Observation, boot_id, heartbeat_error, observe_inputs
-from .probing import ProbeFailed, probe
 from .proof import Member, Proof, require_complete, transcript_of
 from .qualification import qualify
 from .renewal import AgreedPlan, Completion, Ledger, RenewalController, RenewalPlan, complete_renewal
@@ -62,7 +62,7 @@ __all__ = [
     "merged",
     "observe_inputs",
     "one_line",
-    "probe",
+    "probe_directory",
     "processor_name",
     "qualify",
     "require_complete",

@@ -31,7 +31,7 @@ class Host:
     """The parts of a rank that belong to its host.
 
     :param root: the shared directory, by its path on this host
-    :param probe: tries what ``root`` can do; see :func:`.probe`
+    :param probe: tries what ``root`` can do; see :func:`.probe_directory`
     :param processor_name: the name of the host
     :param keeps: identity of the host's store; two hosts with the same are refused
     :param files: the system calls of the litmus

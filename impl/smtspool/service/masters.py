@@ -27,7 +27,7 @@ from smtspool.cluster import (
     Stage,
     Time,
     contained,
-    probe,
+    probe_directory,
 )
 from smtspool.files import Directory, read_stable, write_durable
 
@@ -100,7 +100,7 @@ class MasteredService:
         campaign, settings = self.campaign, self.settings
 
         def probed() -> Capability:
-            return probe(campaign.spool, publication_root=campaign.out)
+            return probe_directory(campaign.spool, publication_root=campaign.out)
 
         def heartbeat() -> int:
             return 0 if self.service is None else self.service.renew_leases()

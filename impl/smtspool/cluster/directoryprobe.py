@@ -19,7 +19,7 @@ from smtspool.files import Directory, FileLock
 from .capability import FULL, Capability, Operation, Requirements
 from .mounts import is_distributed, mount_of
 
-__all__ = ["ProbeFailed", "probe"]
+__all__ = ["ProbeFailed", "probe_directory"]
 
 PREFIX = ".smtspool-probe-"
 LOCK = "record.lock"
@@ -46,7 +46,7 @@ class ProbeFailed(InfrastructureError):
         self.operation = operation
 
 
-def probe(
+def probe_directory(
     root: Path,
     *,
     publication_root: Path | None = None,
