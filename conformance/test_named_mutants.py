@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import pytest
 
 from conformance.contract import Protocol
 from conformance.driving import hunt
 from conformance.engine.mutants import Mutant
 from conformance.protocols import PROTOCOLS
+from tests.sampling import sample
 
 each = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
-all_mutants = pytest.mark.parametrize(
-    ("protocol", "mutant"),
-    [(protocol, mutant) for protocol in PROTOCOLS for mutant in protocol.mutants],
-    ids=lambda one: one.name,
-)
+EVERY = 3  # of so many mutants one is hunted in the sample, and the control, and who is seen in one way alone
+
+
+def of_each(mutants: Callable[[Protocol], Iterable[Mutant]]) -> pytest.MarkDecorator:
+    pairs = [(protocol, mutant) for protocol in PROTOCOLS for mutant in mutants(protocol)]
+    return pytest.mark.parametrize(("protocol", "mutant"), pairs, ids=lambda one: one.name)
+
+
+def hunted(protocol: Protocol) -> list[Mutant]:
+    chosen = sample(protocol.mutants, EVERY)
+    seen_by = protocol.expected.seen_by
+    return [one for one in protocol.mutants if one in chosen or one.control or one.name in seen_by]
 
 
 @pytest.mark.slow
-@all_mutants
+@pytest.mark.sampled
+@of_each(hunted)
 def test_named_mutants_are_caught_and_the_control_survives(protocol: Protocol, mutant: Mutant) -> None:
     kill = hunt(protocol, mutant)
     assert kill.as_wanted, kill.message
@@ -30,7 +41,7 @@ def test_named_mutants_are_caught_and_the_control_survives(protocol: Protocol, m
         assert f"python -m conformance {protocol.name}/" in kill.message
 
 
-@all_mutants
+@of_each(lambda protocol: protocol.mutants)
 def test_mutants_apply_to_the_code_as_it_is(protocol: Protocol, mutant: Mutant) -> None:
     mutant.check()
 
