@@ -3,6 +3,7 @@
 ``python -m conformance models [--pin]`` runs TLC on every ``models/*/manifest.toml``,
 ``python -m conformance models --long`` on every safety run with one bound raised;
 ``python -m conformance spool [--path N,N,...]`` drives one protocol, or one path of it;
+``python -m conformance race/RaceQueue`` drives one graph of a protocol;
 ``python -m conformance mutants`` measures the kill matrix and compares it with what is pinned,
 ``python -m conformance mutants --write [--all]`` pins what is new, or all, and writes ``docs/mutants.md``;
 ``python -m conformance race --races N`` races the real engines on free threads, under kills;
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conformance.contract import Protocol
-from conformance.driving import repeat_walk, run
+from conformance.driving import drive_all, repeat_walk, run
 from conformance.engine.manifest import check_all, check_raised, pin
 from conformance.engine.replay import Divergence
 from conformance.engine.tlc import TlcError
@@ -163,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_one(console: Console, protocol: Protocol, graph: str, chosen: argparse.Namespace) -> int:
-    """One path or one walk of a protocol, or so many free runs of it, or all that it requires."""
+    """One path, one walk or one graph of a protocol, or so many free runs of it, or all that it requires."""
     if chosen.path is not None:
         with protocol.replay(graph) as driven:
             driven.path([int(number) for number in chosen.path.split(",") if number != "-"], chosen.variant)
@@ -174,9 +175,9 @@ def run_one(console: Console, protocol: Protocol, graph: str, chosen: argparse.N
     elif chosen.races is not None and protocol.stress is not None:
         seed = int.from_bytes(os.urandom(4)) if chosen.seed is None else chosen.seed
         console.print(f"seed {seed}")
-        protocol.stress(
-            seed, chosen.races, lambda text: console.print(text, highlight=False, markup=False)
-        )
+        protocol.stress(seed, chosen.races, lambda text: console.print(text, highlight=False, markup=False))
+    elif "/" in chosen.what:
+        console.print(f"{graph}: {drive_all(protocol, [graph]).text}", highlight=False)
     else:
         return min(1, run_protocols(console, [protocol]))
     return 0

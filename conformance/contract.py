@@ -133,9 +133,7 @@ class Protocol:
     def serve(self, gate: Gate) -> None:
         """In a process of its own: drive graphs when it is called."""
 
-        def drive(
-            graph: str, most_tours: int | None, longest: int, patience_s: float
-        ) -> Mapping[str, Any]:
+        def drive(graph: str, most_tours: int | None, longest: int, patience_s: float) -> Mapping[str, Any]:
             with self.replay(graph, patience_s=patience_s) as driven:
                 try:
                     drive = driven.run(most_tours=most_tours, longest=longest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -64,11 +64,11 @@ def _drive_apart(nursery: Nursery, graph: str, tours: int | None, how: Hunting) 
     return Figures(**position.result["figures"])
 
 
-def drive_all(protocol: Protocol, *, workers: int = WORKERS) -> Figures:
-    """Every graph whole. Raises :class:`Divergence` when code and model differ."""
+def drive_all(protocol: Protocol, graphs: Sequence[str] | None = None, *, workers: int = WORKERS) -> Figures:
+    """Every graph whole, or these. Raises :class:`Divergence` when code and model differ."""
     at_once = workers if protocol.threads else 1
     with _driver(protocol, TODAY, workers) as drive, ThreadPoolExecutor(at_once) as pool:
-        return sum(pool.map(lambda graph: drive(graph, None, _WHOLE), protocol.graphs), Figures())
+        return sum(pool.map(lambda graph: drive(graph, None, _WHOLE), graphs or protocol.graphs), Figures())
 
 
 def hunt(protocol: Protocol, mutant: Mutant, *, hunting: Hunting | None = None, workers: int = 1) -> Kill:
@@ -143,7 +143,7 @@ def run(protocol: Protocol, *, say: Say, workers: int = WORKERS) -> Report:
     name, started = protocol.name, time.monotonic()
     seed = int.from_bytes(os.urandom(2))
     figures = drive_all(protocol, workers=workers)
-    say(f"{name}: {figures.edges} edges, {figures.refusals} refusals, {figures.seconds:.0f} s")
+    say(f"{name}: {figures.text}")
     for oracle in protocol.oracles.values():
         say(f"{name}: {oracle(TODAY, _CASES, seed)}")
     kills = tuple(_told(protocol, hunt_all(protocol, workers=workers), say))

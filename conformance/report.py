@@ -25,6 +25,11 @@ class Figures:
     steps: int = 0
     seconds: float = 0.0
 
+    @property
+    def text(self) -> str:
+        """In a line."""
+        return f"{self.edges} edges, {self.refusals} refusals, {self.seconds:.0f} s"
+
     @classmethod
     def of(cls, drive: Drive) -> Self:
         """The figures of one drive."""

@@ -25,9 +25,7 @@ class _Gates(Protocol):
 
     def before(self, name: str, params: Mapping[str, Any]) -> None: ...
 
-    def after(
-        self, name: str, params: Mapping[str, Any], outcome: str | None, error: str | None
-    ) -> None: ...
+    def after(self, name: str, params: Mapping[str, Any], outcome: str | None, error: str | None) -> None: ...
 
 
 def error_of(step: Step) -> str | None:

@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 
+from conformance.__main__ import main
 from conformance.contract import Protocol
 from conformance.driving import WORKERS, drive_all
 from conformance.engine.graph import Graph
@@ -41,6 +42,14 @@ def test_every_edge_and_every_refusal(protocol: Protocol) -> None:
     assert driven.refusals == driven.refusals_required == refusals
     assert driven.excluded == left_out
     assert driven.complete
+
+
+@pytest.mark.slow
+def test_one_graph_is_driven_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """One whose participants are threads: of such systems a process has one at a time."""
+    assert main(["race/RaceClose"]) == 0
+    [graph] = [protocol.graph("RaceClose") for protocol in PROTOCOLS if protocol.name == "race"]
+    assert f"RaceClose: {len(graph.edges)} edges" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("protocol", "graph"), GRAPHS, ids=lambda one: getattr(one, "name", one))

@@ -205,11 +205,7 @@ class Disturbances:
     def swap(self) -> None:
         """Another file with the same content takes the place of the lock file."""
         pcs = [self._projection.pc(rank) for rank in self._of.ranks]
-        if (
-            self._projection.leaf() != "real"
-            or "act" not in pcs
-            or not self._projection.all_in("identity")
-        ):
+        if self._projection.leaf() != "real" or "act" not in pcs or not self._projection.all_in("identity"):
             raise Refused("the lock file will be opened again")
         (leaf,) = self._of.places.leaves()
         copy = leaf.with_name("copy")
