@@ -1,7 +1,7 @@
-"""What the folder of a protocol exports, as ``PROTOCOL`` in its ``protocol.py``.
+"""The contract of a protocol: the type of ``PROTOCOL`` in the ``protocol.py`` of its folder.
 
-Everything else here takes protocols by this contract alone: what is driven, walked, recorded, checked and
-written on pages is the same for each, and where two differ, a value says how.
+All other modules use protocols only through this type. Each protocol is driven, walked, recorded, checked and
+written on pages in the same way; where two differ, a value in the contract says how.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Hunting:
-    """How far graphs are driven through a mutant until it counts as one that nothing shows.
+    """How many tours of the graphs a mutant must pass to count as survived.
 
-    So many tours, None for all, of the graph where it is likely to show, and of each other one. ``first`` is
-    likely where nothing else is known, "" for the first graph.
+    So many tours, None for all, of the graph that is likely to show it, and of each other one. ``first`` is
+    the likely graph if a mutant names none, "" for the first graph.
     """
 
     likely: int | None
@@ -44,7 +44,7 @@ class Hunting:
 
 @dataclass(frozen=True, slots=True)
 class Recordings:
-    """Recordings that came about in one way, and what says whether they are behaviours of the model."""
+    """Recordings that were made in one way, and the check that they are behaviours of the model."""
 
     lines: Sequence[Sequence[Recorded]]
     check: Callable[[Sequence[Sequence[Recorded]]], Sequence[Verdict]]
@@ -54,7 +54,7 @@ class Recordings:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What ``trace check`` asks of the lines that a service recorded of some protocols."""
+    """The check by ``trace check`` of the lines that a service recorded of some protocols."""
 
     protocols: Collection[str]
     check: Callable[[Sequence[Recorded]], Checked]
@@ -62,7 +62,7 @@ class Judge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What tests expect of a protocol, so that nothing that is required gets lost unseen."""
+    """The figures that tests expect of a protocol, so that no required check gets lost unnoticed."""
 
     driven: tuple[int, int, int, int]  # states, edges, refusals, refusals left out, of all graphs together
     few: tuple[int, int]  # so many tours of any graph take more steps than that
@@ -88,11 +88,11 @@ def _no_recordings(seed: int, walks: Walks) -> Iterable[Recordings]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """One protocol: its model, its code, and what holds the two together.
+    """One protocol: its model, its code, and the checks that hold the two together.
 
-    ``threads`` says what participants are: threads of the process that drives a graph, which so has one
-    system at a time, and into which mutants are put; or processes of their own, which get the mutant that
-    ``adapter`` and ``walks`` are given.
+    With ``threads``, participants are threads of the process that drives a graph. That process then has one
+    system at a time, and mutants are installed in it. Otherwise participants are processes of their own,
+    which get the mutant that is passed to ``adapter`` and ``walks``.
     """
 
     package: str  # the folder, as a package: __package__
@@ -117,7 +117,7 @@ class Protocol:
 
     @property
     def name(self) -> str:
-        """That of the folder, and of the product's protocol."""
+        """The name of the folder, and of the product's protocol."""
         return self.package.rpartition(".")[2]
 
     def graph(self, name: str) -> Graph:

@@ -28,8 +28,8 @@ Drive = Callable[[str, int | None, Hunting], Figures]
 
 @contextmanager
 def _driver(protocol: Protocol, mutant: str, workers: int) -> Iterator[Drive]:
-    """What drives one graph: a process of its own where participants are threads; else this one, so many
-    systems at a time."""
+    """The driver of one graph: a process of its own if participants are threads; else this process, with
+    ``workers`` systems at a time."""
     if protocol.threads:
         with Nursery(f"{protocol.package}.protocol:PROTOCOL.serve", mutant) as nursery:
             yield partial(_drive_apart, nursery)
@@ -100,8 +100,7 @@ def hunt_all(protocol: Protocol, *, workers: int = WORKERS) -> Iterator[Kill]:
 def walk(
     protocol: Protocol, *, mutant: str = TODAY, walks: int = 0, steps: int = 0, fresh: bool = False
 ) -> Walks:
-    """Walk at random, as often and as far as the protocol says if nobody else does; ``fresh`` or always
-    alike."""
+    """Walk at random, by default as often and as far as the protocol says; ``fresh`` or always alike."""
     usual = protocol.walking
     with protocol.walks(mutant) as adapter:
         return engine.walk(
@@ -130,7 +129,7 @@ def check_recordings(protocol: Protocol, seed: int, walks: Walks, say: Say) -> i
 
 
 def _told(protocol: Protocol, kills: Iterable[Kill], say: Say) -> Iterator[Kill]:
-    """The kills as they come, each told in a line."""
+    """The kills as they come; each is reported in a line."""
     for kill in kills:
         first = kill.message.partition("\n")[0][:150]
         how = f"{kill.detector or 'survived'} ({kill.seconds:.1f} s)"

@@ -36,7 +36,7 @@ class Model:
 
     @cached_property
     def modules(self) -> tuple[Path, ...]:
-        """The module and what bounds it."""
+        """The module and its bounded ones."""
         return self.module, self.module.with_name(f"MC{self.module.name}")
 
     @cached_property
@@ -67,7 +67,7 @@ class Model:
         return {action: found[action] for action in found if action in self.bodies}
 
     def unfolded(self, name: str) -> str:
-        """A definition with those that it is made of."""
+        """A definition with all definitions that it uses."""
         pending, seen = [name], set[str]()
         while pending:
             body = self.bodies.get(current := pending.pop())
@@ -77,7 +77,7 @@ class Model:
         return "".join(self.bodies[name] for name in sorted(seen))
 
     def steps(self, predicate: str) -> Iterator[str]:
-        """The actions that change a variable of which a predicate speaks, with their code."""
+        """The actions that change a variable of a predicate, with their code."""
         told = self.unfolded(predicate)
         spoken = [name for name in variables(self.module) if re.search(rf"\b{name}\b", told)]
         for action, symbols in self.symbols.items():

@@ -1,9 +1,9 @@
-"""The kill matrix: every small fault, generated or named, in a model and in its code, and what sees it first.
+"""The kill matrix: every small fault, generated or named, in a model and in its code, and its first detector.
 
 ``make mutants`` measures all of it and compares with what is pinned in ``conformance/mutants``; after a
 change of a model or of a modelled function, ``python -m conformance mutants --write`` measures what is new.
-A survivor needs a reviewed reason, in the ``.toml`` beside the pinned results, which is good for exactly the
-text it was written about: both carry the digest of what was changed and into what.
+A survivor needs a reviewed reason, in the ``.toml`` beside the pinned results. Both carry the digest of the
+changed text and the change, so a reason is valid only for the text that it was written about.
 
 A protocol takes part by one row of :data:`SUBJECTS`.
 """
@@ -50,24 +50,24 @@ __all__ = [
 ROOT = Path(__file__).parent.parent
 PINNED = Path(__file__).parent / "mutants"
 SURVIVED = "survived"
-# A safety run with more states than this would take longer than it tells.
+# Safety runs with more states than this take too long for what they show.
 _MOST_STATES = 4000
 _TESTS_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is changed of one protocol, and who has to see it."""
+    """The models and modules of one protocol that are mutated, and the checks that must detect it."""
 
     protocol: Protocol
     code: tuple[str, ...]  # the modules whose functions take the steps
     hunting: Hunting  # how far the graphs are driven through a mutant
-    tests: tuple[str, ...]  # what is tried when no graph shows it: traces, then unit tests
+    tests: tuple[str, ...]  # tried when no graph shows a mutant: traces, then unit tests
     view: str = "Unlabelled"
 
     @property
     def name(self) -> str:
-        """That of the protocol."""
+        """The name of the protocol."""
         return self.protocol.name
 
     @property
@@ -123,7 +123,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What a pinned result is about."""
+        """The key of a pinned result."""
         return self.side, self.name, self.digest
 
 
@@ -181,7 +181,7 @@ def _judged(subject: Subject, mutants: Sequence[ModelMutant], say: Say) -> Mappi
 
 
 def _hunted(subject: Subject, mutant: Mutant) -> str | None:
-    """What sees a mutant of the code first: the graphs, else the unit tests."""
+    """The first detector of a mutant of the code: the graphs, else the unit tests."""
     mutant.check()
     try:
         kill = hunt(subject.protocol, mutant, hunting=subject.hunting, workers=WORKERS)
@@ -243,7 +243,7 @@ def write(subject: Subject, rows: Sequence[Row], took_s: float) -> None:
 
 
 def update(subject: Subject, say: Say, *, everything: bool) -> None:
-    """Measure what is not pinned, or all, and pin it. Of a module that changed all of it is measured."""
+    """Measure what is not pinned, or all, and pin it; of a changed module all mutants are measured."""
     rows = generated(subject)
     known = {} if everything else dict(pinned(subject))
     if any(row.side == "model" and row.key not in known for row in rows):
@@ -260,7 +260,7 @@ def update(subject: Subject, say: Say, *, everything: bool) -> None:
 
 
 def faults(subject: Subject, measured: Sequence[Row]) -> Iterator[str]:
-    """What is wrong with the matrix: results that are not the pinned ones, survivors without a reason."""
+    """The faults of the matrix: results that differ from the pinned ones, survivors without a reason."""
     results = pinned(subject)
     known = {reason.key for reason in reasons(subject)}
     controls = {mutant.name for mutant in subject.named if mutant.control}

@@ -1,15 +1,15 @@
 """Long recordings of solving, cut into windows that ``TraceCancellation`` checks one by one.
 
-A recording of ``serve --trace`` holds the steps of many solvers, in their exact order for each process. It is
-a behaviour of the model if each of its windows is, and they are few and short:
+A recording of ``serve --trace`` has the steps of many solvers, in their exact order for each process. It is a
+behaviour of the model if each of its windows is:
 
-* solvers share nothing that the model has, so the steps of one, in their order, are a recording of its own;
-* when nothing is registered in a solver, and nobody has a helper in hand to kill or retire, its state is the
-  generation that the next request would find. What comes behind such a point is checked from there;
-* windows that differ in names only are checked once.
+* Solvers share no state of the model, so the steps of each are a recording of its own.
+* While no request is registered in a solver, and no thread is about to kill or retire a helper, its state is
+only the generation that the next request would find. A window begins at each such point.
+* Windows that differ only in names are checked once.
 
-The switch of a race is set outside of any solver. Whoever registers behind its ``CallOff`` is told at once;
-the recording says who that is, and the model takes it for a request whose race was called off from the start.
+The switch of a race is set outside of any solver. A request that registers after its ``CallOff`` is told at
+once; the recording names it, and in the model it is a request whose race was called off from the start.
 """
 
 from __future__ import annotations

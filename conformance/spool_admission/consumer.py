@@ -18,7 +18,7 @@ __all__ = ["consume"]
 
 
 def _stopped() -> float:
-    """A clock for ``scan``: how long a step is held at its gate must end neither batch nor pass."""
+    """A clock for ``scan`` that stands still: a step that is held at its gate ends neither batch nor pass."""
     return 0.0
 
 

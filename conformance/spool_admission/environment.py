@@ -1,4 +1,4 @@
-"""The environment of a spool: what producers put into it, and how a file is recognised again."""
+"""The environment of a spool: its producers, and how a file is recognised again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IDENTITY = ("dev", "ino", "mode", "size", "mtime_ns")
 
 
 def identity(path: str) -> tuple[int, ...] | None:
-    """What of a file's identity a rename leaves alone; None when there is no file."""
+    """The part of a file's identity that a rename does not change; None when there is no file."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -53,7 +53,7 @@ class Producer:
         return f"{self.spool}/incoming/{file}{SUFFIX}"
 
     def lay_past(self) -> dict[str, tuple[int, ...]]:
-        """Settled files from before, under the names to come. Nothing may touch them."""
+        """Make settled files under the names that will be used. No step may change them."""
         old = [f"accepted/{file}{SUFFIX}" for file in self.files]
         old += [f"rejected/{file}{SUFFIX}{ending}" for file in self.files for ending in ("", ".error")]
         for name in old:

@@ -1,8 +1,8 @@
 """The real state of a spool, its store and its consumers, as values of the model's variables.
 
-Every variable of the module has a method of its own here, found by name: a new one cannot be forgotten.
-While every consumer stands at a gate nothing moves, so what is read from the directories, from ``/proc`` and
-from the store is one consistent state.
+Every variable of the module has a method here, found by name, so a new variable cannot be forgotten. While
+every consumer stands at a gate nothing changes, so directories, ``/proc`` and the store are read in one
+consistent state.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Read:
 
 @dataclass(slots=True)
 class Pass:
-    """What a consumer was seen doing since it took the lock."""
+    """The observed steps of a consumer since it took the lock."""
 
     todo: list[str] = field(default_factory=list)
     batch: list[Read] = field(default_factory=list)
@@ -71,7 +71,7 @@ class Pass:
 
 
 class Projection:
-    """Looks at one spool. ``past`` are files from before, which nothing may touch."""
+    """Reads one spool. ``past`` are files of an earlier time, which no step may change."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Projection:
             for entry in os.listdir(f"{self.spool}/{folder}"):
                 path = f"{folder}/{entry}"
                 if folder == "rejected" and is_temporary(entry):
-                    continue  # a sidecar before it is written, which nobody looks at
+                    continue  # the temporary file of a sidecar, which the model does not have
                 if path in self._past:
                     if identity(f"{self.spool}/{path}") != self._past[path]:
                         self._homes[f"{path} is overwritten"] = [path]

@@ -105,13 +105,13 @@ class Stress:
         _note(self.trace, process.pid, 1_000_000_000, "Crash")
 
     def _kill_after(self, lines: int) -> None:
-        """Kill somebody once the recording has that many lines more."""
+        """Kill a consumer once the recording has that many lines more."""
         size = self.trace.stat().st_size
         self._until(lambda: self.trace.stat().st_size > size + lines * 200, "the recording to grow")
         self._kill(self._rng.choice(self._started()))
 
     def _started(self) -> list[subprocess.Popen[bytes]]:
-        """Who has got as far as its first line."""
+        """The consumers that have recorded a line."""
         recorded = self.trace.read_text()
         return [process for process in self._running if f'"pid": {process.pid},' in recorded]
 

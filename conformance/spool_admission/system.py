@@ -27,9 +27,9 @@ from smtspool.store import Store
 __all__ = ["CONTENTS", "FAULT_AT_GATE", "INVARIANTS", "MODULE", "SpoolAdapter", "SpoolSystem", "consume"]
 
 BATCH = 2  # BatchLimit
-# What a scan that did not get the lock comes back with.
+# The outcomes of a scan that did not get the lock.
 UNSERVED = {"Busy": {"busy"}, "RefuseLock": {"LockRefused"}}
-# Faults happen at a gate: whoever stands there stands ready for them too.
+# Faults happen at a gate, so they are possible for every consumer that stands there.
 FAULT_AT_GATE = {"Commit": "FailStore", "Move": "FailMove"}
 
 
@@ -146,7 +146,7 @@ class SpoolSystem:
         self._employ(name)
 
     def _go_on(self, name: str, outcomes: set[str], *, may_look: bool = True) -> None:
-        """A service scans for ever: call the next scan where one has returned, as it should have."""
+        """Call the next scan after one has returned as expected, since a service scans for ever."""
         consumer = self.consumers[name]
         if isinstance(consumer.position, Idle):
             report = consumer.position.result
@@ -162,7 +162,7 @@ class SpoolSystem:
             raise Divergence(f"{name} died")
 
     def _observe(self, name: str, passed: Passed) -> None:
-        """Keep what a consumer was seen doing, from its steps and from what was in the folders then."""
+        """Record a step of a consumer, and what was in the folders then."""
         seen = self._passes[name]
         file = str(passed.params.get("file", "")).removesuffix(SUFFIX)
         if passed.name == "List":
@@ -204,7 +204,7 @@ def _short(name: str) -> str:
 
 
 def _fastest() -> str | None:
-    """A memory file system where there is one: the protocol is the same and its syncs cost nothing."""
+    """A memory file system if there is one, on which the protocol is the same and syncs take no time."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 

@@ -1,12 +1,12 @@
 """Recordings of spool admission, made ready for ``TraceSpoolAdmission``.
 
-A recording does not say what producers did. What a line needs of them is read from the lines behind it: the
-content with which a file is opened is what its ``Verify`` found, and a file is published at the latest when
-it is first listed by a pass that opens it. A name that is opened again after it was settled is another file.
+A recording has no steps of producers. They are inferred from later lines: the content of an opened file is
+what its ``Verify`` found, and a file is published at the latest when it is first listed by a pass that opens
+it. A name that is opened again after it was settled is another file.
 
-A recording of the service does not say either what a batch holds, nor who was killed, nor when a process
-began; :func:`check_recorded` leaves these open. It must hold all consumers of one spool since the host was
-started.
+A recording of the service does not tell the size of a batch, which process was killed, or when a process
+began;
+:func:`check_recorded` leaves these open. It must have all consumers of one spool since the host was started.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _outcome(line: Recorded) -> str:
 
 
 def _verdicts(lines: Sequence[Recorded]) -> dict[int, str]:
-    """For each Open: what the Verify behind it found, "any" where nobody can tell."""
+    """For each Open the result of the Verify after it, "any" if that is not known."""
     opened: dict[str, int] = {}
     found: dict[int, str] = {}
     for index, line in enumerate(lines):
@@ -156,7 +156,7 @@ class _Pass:
     clean: bool = False
 
     def went_past(self, name: str, *, early: bool) -> bool:
-        """True if it must have opened a file of that name, had it been there."""
+        """True if the pass would have opened a file of that name, so that there was none."""
         names = [opened for opened, _ in self.opened]
         if not early:
             return self.clean or any(name < other for other in names)

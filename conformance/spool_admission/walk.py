@@ -1,7 +1,7 @@
 """Random walks of spool admission beyond the bound of the model: more consumers, more files, more contents.
 
-Every walk is kept as a recording, so that TLC says afterwards whether the model, with constants as large as
-the walk, explains each step of it.
+Every walk is kept as a recording. Afterwards TLC checks whether it is a behaviour of the model with constants
+as large as the walk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Walk:
         self._system = SpoolSystem(nursery, CONSUMERS, FILES, tuple(CONTENTS), batch=BATCH, variant=variant)
 
     def moves(self) -> Mapping[Function, int]:
-        """A pass goes on three times out of five; the rest is what disturbs it."""
+        """Moves with weights: three of five continue a pass, the others disturb it."""
         return dict(self._moves())
 
     def _moves(self) -> Iterator[tuple[Function, int]]:
@@ -45,7 +45,7 @@ class _Walk:
         for file in self._fresh[:1]:
             for content in CONTENTS:
                 yield Function({"name": "Publish", "file": file, "content": content}), 2
-        # A file that somebody is about to verify or to move is the one that must not be replaced unseen.
+        # Replace the file that a consumer will verify or move next, since that must not go unnoticed.
         hand = {str(at.params["file"]) for at in gates.values() if at.name in ("Verify", "Move")}
         for file in self._system.producer.waiting():
             for content in CONTENTS:
