@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from conformance.engine.trace import Recorded, TraceError, read
 
-__all__ = ["SCHEMA", "Checked", "lines_of"]
+__all__ = ["SCHEMA", "Checked", "lines_of", "note"]
 
 SCHEMA = "smtspool-trace-v1"
+
+
+def note(trace: Path, protocol: str, pid: int, sequence: int, action: str, **params: object) -> None:
+    """A line of a harness: what it did to a process that it lets run freely."""
+    line = {
+        "sequence": sequence,
+        "pid": pid,
+        "thread": "MainThread",
+        "clock": time.monotonic(),
+        "protocol": protocol,
+        "action": action,
+        "params": params,
+        "outcome": None,
+    }
+    with trace.open("ab", buffering=0) as sink:
+        sink.write(json.dumps(line).encode() + b"\n")
 
 
 @dataclass(frozen=True, slots=True)

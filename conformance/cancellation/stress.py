@@ -18,7 +18,7 @@ from smtspool.errors import ClosedError, InfrastructureError
 from smtspool.query import Failure, Query, Status, parse_smt2
 from smtspool.solve import CancelReason, EngineAnswer, ForkServer, Generation, PersistentSolver, parse_engine
 
-__all__ = ["Stress", "stress"]
+__all__ = ["Stress", "Watched", "started", "stress"]
 
 _EASY = "(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x #x{:02x}))(check-sat)"
 # No engine factors this in the time that anybody here gives it.
@@ -56,8 +56,8 @@ class Stress:
         )
 
 
-class _Watched(ForkServer):
-    """The fork server, and which helpers it gave."""
+class Watched(ForkServer):
+    """The fork server, and which helper it gave last."""
 
     last: Generation | None = None
 
@@ -75,7 +75,7 @@ def stress(seed: int, *, asking: int, requests: int, kills: int) -> Stress:
     refused = killed = 0
     counting = threading.Lock()
     recorder = Recorder()
-    server = _Watched(parse_engine("bitwuzla"))
+    server = Watched(parse_engine("bitwuzla"))
     with server:
         solver = PersistentSolver(server)
 
@@ -111,8 +111,8 @@ def stress(seed: int, *, asking: int, requests: int, kills: int) -> Stress:
                         killed += 1
 
         with observed_by(recorder):
-            askers = [_started(f"asks{number}", ask, number) for number in range(asking)]
-            others = [_started("cancels", cancel), _started("kills", kill)]
+            askers = [started(f"asks{number}", ask, number) for number in range(asking)]
+            others = [started("cancels", cancel), started("kills", kill)]
             for thread in askers[1:]:
                 thread.join(120.0)
             closed = solver.close(20.0)  # the first one may still be at it
@@ -125,7 +125,8 @@ def stress(seed: int, *, asking: int, requests: int, kills: int) -> Stress:
     return Stress(recorder.lines, answers, asking * requests, refused, killed, closed)
 
 
-def _started(name: str, run: Callable[..., None], *arguments: object) -> threading.Thread:
+def started(name: str, run: Callable[..., None], *arguments: object) -> threading.Thread:
+    """A thread that runs."""
     thread = threading.Thread(target=run, args=arguments, name=name)
     thread.start()
     return thread

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from conformance.cancellation.projection import MODULE
+from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, validate
 from conformance.engine.values import Value, function
 
@@ -142,17 +143,13 @@ def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
-    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
-    another outcome."""
-    found: dict[str, list[Recorded]] = {}
-    for index, line in enumerate(lines):
-        before, after = list(lines[:index]), list(lines[index + 1 :])
-        at = f"line {line.number} ({line.action} -> {line.outcome})"
-        found[f"{at} dropped"] = [*before, *after]
-        found[f"{at} doubled"] = [*before, line, line, *after]
-        if after and after[0].who == line.who:
-            found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
-        if line.outcome in OTHER:
-            went = OTHER[line.outcome]
-            found[f"{at} goes {went}"] = [*before, replace(line, outcome=went), *after]
-    return found
+    """Every systematic damage of a recording."""
+
+    def place(line: Recorded) -> str:
+        return f"{line.action} -> {line.outcome}"
+
+    def changes(line: Recorded) -> Mapping[str, Recorded]:
+        went = OTHER.get(line.outcome or "")
+        return {f"goes {went}": replace(line, outcome=went)} if went else {}
+
+    return engine.damage(lines, place, changes, engine.of_one_thread)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import tempfile
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,18 @@ from typing import Any
 from .tlc import Outcome, Tlc
 from .values import Function, Value, function, parse, show
 
-__all__ = ["TRACES", "Recorded", "Trace", "TraceError", "Verdict", "needs", "read", "validate"]
+__all__ = [
+    "TRACES",
+    "Recorded",
+    "Trace",
+    "TraceError",
+    "Verdict",
+    "damage",
+    "needs",
+    "of_one_thread",
+    "read",
+    "validate",
+]
 
 TRACES = 200  # in one run: TLC keeps the text, the tree and the value of all
 _MEMBERS = {"sequence", "pid", "thread", "clock", "action", "params", "outcome"}
@@ -195,3 +206,28 @@ def _validate(
 def _names(value: Value) -> Mapping[str, Any]:
     assert isinstance(value, Function)
     return {str(key): image for key, image in value.items()}
+
+
+def damage(
+    lines: Sequence[Recorded],
+    place: Callable[[Recorded], str],
+    changes: Callable[[Recorded], Mapping[str, Recorded]],
+    swapped: Callable[[Recorded, Recorded], Sequence[Recorded]] = lambda line, after: (after, line),
+) -> dict[str, list[Recorded]]:
+    """Every systematic damage of a recording, by its name: each line dropped, doubled, ``swapped`` with the
+    next, or changed in one of the ways that a protocol knows."""
+    found: dict[str, list[Recorded]] = {}
+    for index, line in enumerate(lines):
+        before, after = list(lines[:index]), list(lines[index + 1 :])
+        at = f"line {line.number} ({place(line)})"
+        found[f"{at} dropped"] = [*before, *after]
+        found[f"{at} doubled"] = [*before, line, line, *after]
+        if after and (pair := swapped(line, after[0])):
+            found[f"{at} swapped with {after[0].action}"] = [*before, *pair, *after[1:]]
+        found |= {f"{at} {how}": [*before, one, *after] for how, one in changes(line).items()}
+    return found
+
+
+def of_one_thread(line: Recorded, after: Recorded) -> Sequence[Recorded]:
+    """Lines swapped whose order the recording says; nothing for those of two threads."""
+    return (after, line) if after.who == line.who else ()

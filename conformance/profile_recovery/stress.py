@@ -24,7 +24,7 @@ from conformance.engine.trace import Recorded
 from conformance.profile_recovery.environment import Catalogue, Folder
 from conformance.profile_recovery.system import Bounds
 from conformance.profile_recovery.trace import lines_of
-from conformance.recording import SCHEMA
+from conformance.recording import SCHEMA, note
 from smtspool.files import Directory
 from smtspool.profile import Coordinator, Policy
 from smtspool.service import traced
@@ -34,27 +34,11 @@ __all__ = ["BOUNDS", "stress"]
 BOUNDS = Bounds("abc", window=8, policies={"p": (1, 1), "q": (2, 2), "r": (4, 1)})
 
 
-def _note(trace: Path, pid: int, sequence: int, action: str, **params: Any) -> None:
-    """A line of the harness."""
-    line = {
-        "sequence": sequence,
-        "pid": pid,
-        "thread": "MainThread",
-        "clock": time.monotonic(),
-        "protocol": "profile_recovery",
-        "action": action,
-        "params": params,
-        "outcome": None,
-    }
-    with trace.open("ab", buffering=0) as sink:
-        sink.write(json.dumps(line).encode() + b"\n")
-
-
 def _coordinate(folder: str, trace: Path, policy: str, seed: int) -> None:
     """Observe and publish until killed, as a service does."""
     rng = random.Random(seed)
     catalogue = Catalogue(BOUNDS.values, BOUNDS.thresholds())
-    _note(trace, os.getpid(), 0, "Restart", policy=policy)
+    note(trace, "profile_recovery", os.getpid(), 0, "Restart", policy=policy)
     with Directory.open(folder) as directory, traced(trace):
         thresholds = Policy(**asdict(catalogue.policies[policy].to_policy()))
         coordinator = Coordinator(directory, policy=thresholds, window=BOUNDS.window)
@@ -120,7 +104,7 @@ class _Stress:
 
     def _note(self, pid: int, action: str, **params: Any) -> None:
         self._noted += 1
-        _note(self._trace, pid, self._noted, action, **params)
+        note(self._trace, "profile_recovery", pid, self._noted, action, **params)
 
     def _disturb(self, pid: int) -> None:
         """Sometimes another policy, sometimes damage, often neither."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conformance import recording
+from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.profile_recovery.system import MODULE, Bounds
@@ -106,18 +107,11 @@ def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
-    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
-    another action, outcome, artifact, record or number of records."""
+    """Every systematic damage of a recording; also another action, artifact, record or number of records."""
     artifacts = sorted({str(line.params["artifact"]) for line in lines if line.params.get("artifact")})
     values = sorted({str(line.params["record"]) for line in lines if "record" in line.params})
-    found: dict[str, list[Recorded]] = {}
-    for index, line in enumerate(lines):
-        before, after = list(lines[:index]), list(lines[index + 1 :])
-        at = f"line {line.number} ({line.action})"
-        found[f"{at} dropped"] = [*before, *after]
-        found[f"{at} doubled"] = [*before, line, line, *after]
-        if after:
-            found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
+
+    def changes(line: Recorded) -> Mapping[str, Recorded]:
         changed: dict[str, Recorded] = {}
         if line.action in _NEXT:
             changed[f"becomes {_NEXT[line.action]}"] = replace(line, action=_NEXT[line.action])
@@ -131,5 +125,6 @@ def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
         if "records" in line.params:
             more = {**line.params, "records": line.params["records"] + 1}
             changed["counts one record more"] = replace(line, params=more)
-        found |= {f"{at} {how}": [*before, one, *after] for how, one in changed.items()}
-    return found
+        return changed
+
+    return engine.damage(lines, lambda line: line.action, changes)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.qualification.projection import MODULE
@@ -108,18 +109,13 @@ def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
-    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
-    another outcome."""
-    found: dict[str, list[Recorded]] = {}
-    for index, line in enumerate(lines):
-        before, after = list(lines[:index]), list(lines[index + 1 :])
-        went = line.outcome or line.error
-        at = f"line {line.number} ({line.who} {line.action} {line.params.get('phase', '')} -> {went})"
-        found[f"{at} dropped"] = [*before, *after]
-        found[f"{at} doubled"] = [*before, line, line, *after]
-        if after and after[0].who == line.who:
-            found[f"{at} swapped with {after[0].action}"] = [*before, after[0], line, *after[1:]]
-        if line.outcome in OTHER:
-            other = OTHER[line.outcome]
-            found[f"{at} goes {other}"] = [*before, replace(line, outcome=other), *after]
-    return found
+    """Every systematic damage of a recording."""
+
+    def place(line: Recorded) -> str:
+        return f"{line.who} {line.action} {line.params.get('phase', '')} -> {line.outcome or line.error}"
+
+    def changes(line: Recorded) -> Mapping[str, Recorded]:
+        other = OTHER.get(line.outcome or "")
+        return {f"goes {other}": replace(line, outcome=other)} if other else {}
+
+    return engine.damage(lines, place, changes, engine.of_one_thread)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from conformance.cancellation.stress import Watched, started
 from conformance.cancellation.windows import SOLVING, Steps, check
 from conformance.engine.replay import Divergence
 from conformance.engine.trace import Recorded
@@ -31,8 +32,6 @@ from smtspool.solve import (
     Cancellation,
     CancelReason,
     Confirm,
-    ForkServer,
-    Generation,
     Hedge,
     HedgePolicy,
     Portfolio,
@@ -84,16 +83,6 @@ class Totals:
         )
 
 
-class _Watched(ForkServer):
-    """The fork server, and which helper it gave last."""
-
-    last: Generation | None = None
-
-    def spawn(self, deadline: float) -> Generation:
-        self.last = super().spawn(deadline)
-        return self.last
-
-
 class _Canceller:
     """One thread that cancels when it is time."""
 
@@ -137,7 +126,7 @@ class _Round:
     """One portfolio and who races in it."""
 
     seed: int
-    servers: Sequence[_Watched]
+    servers: Sequence[Watched]
     portfolio: Portfolio
     canceller: _Canceller
     totals: Totals
@@ -192,8 +181,8 @@ class _Round:
 
     def run(self, races: int) -> None:
         """All of it, to the end of every thread."""
-        askers = [_started(f"asks{number}", self.ask, number, races // ASKERS) for number in range(ASKERS)]
-        killer = _started("kills", self.kill)
+        askers = [started(f"asks{number}", self.ask, number, races // ASKERS) for number in range(ASKERS)]
+        killer = started("kills", self.kill)
         for thread in askers:
             thread.join()
         self.done.set()
@@ -201,12 +190,6 @@ class _Round:
         self.canceller.close()
         if not self.portfolio.close(20.0):
             self.faults.append("close left somebody behind")
-
-
-def _started(name: str, run: Callable[..., None], *arguments: object) -> threading.Thread:
-    thread = threading.Thread(target=run, args=arguments, name=name)
-    thread.start()
-    return thread
 
 
 def stress(
@@ -217,7 +200,7 @@ def stress(
     totals, known = Totals(), set[Steps]()
     started = time.monotonic()
     with _leaving_nothing(f"seed {seed}"), ExitStack() as stack:
-        servers = [_Watched(parse_engine(name)) for name in BUNDLED]
+        servers = [Watched(parse_engine(name)) for name in BUNDLED]
         for server in servers:
             stack.enter_context(server)
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="races-")))
@@ -241,7 +224,7 @@ def stress(
     return totals
 
 
-def _race(seed: int, servers: Sequence[_Watched], races: int, totals: Totals) -> list[tuple[str, Answer]]:
+def _race(seed: int, servers: Sequence[Watched], races: int, totals: Totals) -> list[tuple[str, Answer]]:
     rules = RaceRules(cpus=3, report_s=0.005)
     policy = HedgePolicy(Hedge.FIXED, 0.001, 0.004)
     portfolio = Portfolio(servers, rules=rules, policy=policy, confirm=Confirm.ENGINE)

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from conformance.recording import SCHEMA
+from conformance.recording import SCHEMA, note
 from conformance.spool_admission.environment import CONTENTS
 from smtspool.service import traced
 from smtspool.spool import Outcome, Spool
@@ -28,25 +28,9 @@ __all__ = ["BATCH", "Stress", "stress"]
 BATCH = 4
 
 
-def _note(trace: Path, pid: int, sequence: int, action: str) -> None:
-    """A line of the harness: a process begins, or is dead."""
-    line = {
-        "sequence": sequence,
-        "pid": pid,
-        "thread": "MainThread",
-        "clock": time.monotonic(),
-        "protocol": "spool_admission",
-        "action": action,
-        "params": {},
-        "outcome": None,
-    }
-    with trace.open("ab", buffering=0) as sink:
-        sink.write(json.dumps(line).encode() + b"\n")
-
-
 def _consume(spool: Path, store: Path, trace: Path) -> None:
     """Scan until killed, as a service does: again at once while there is something, else a little later."""
-    _note(trace, os.getpid(), 0, "Start")
+    note(trace, "spool_admission", os.getpid(), 0, "Start")
     never = threading.Event()
     with Spool.open(spool) as source, Store.open(store) as sink, traced(trace):
         while True:
@@ -102,7 +86,7 @@ class Stress:
         process.wait()
         self._running.remove(process)
         self.killed += 1
-        _note(self.trace, process.pid, 1_000_000_000, "Crash")
+        note(self.trace, "spool_admission", process.pid, 1_000_000_000, "Crash")
 
     def _kill_after(self, lines: int) -> None:
         """Kill a consumer once the recording has that many lines more."""

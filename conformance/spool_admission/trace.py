@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from conformance import recording
+from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.recording import Checked
@@ -279,34 +280,26 @@ def check_recorded(lines: Sequence[Recorded]) -> Checked:
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
-    """Every systematic damage of a recording: each line dropped, doubled, swapped with the next, or with
-    another action, outcome, file or process."""
+    """Every systematic damage of a recording; also another action, file or process."""
     others = sorted({line.who for line in lines})
     files = sorted({str(line.params["file"]) for line in lines if "file" in line.params})
-    found: dict[str, list[Recorded]] = {}
-    for index, line in enumerate(lines):
-        before, after = list(lines[:index]), list(lines[index + 1 :])
-        at = f"line {line.number} ({line.action})"
-        found[f"{at} dropped"] = [*before, *after]
-        found[f"{at} doubled"] = [*before, line, line, *after]
-        if after:
-            following = after[0]
-            swapped = [replace(following, clock=line.clock), replace(line, clock=following.clock)]
-            found[f"{at} swapped with {following.action}"] = [*before, *swapped, *after[1:]]
+
+    def swapped(line: Recorded, after: Recorded) -> Sequence[Recorded]:
+        return replace(after, clock=line.clock), replace(line, clock=after.clock)
+
+    def changes(line: Recorded) -> Mapping[str, Recorded]:
+        changed: dict[str, Recorded] = {}
         if line.action in NEXT:
-            found[f"{at} becomes {NEXT[line.action]}"] = [
-                *before,
-                replace(line, action=NEXT[line.action]),
-                *after,
-            ]
+            changed[f"becomes {NEXT[line.action]}"] = replace(line, action=NEXT[line.action])
         if line.outcome in OTHER:
             went = OTHER[line.outcome]
-            found[f"{at} goes {went} not {line.outcome}"] = [*before, replace(line, outcome=went), *after]
+            changed[f"goes {went} not {line.outcome}"] = replace(line, outcome=went)
         if "file" in line.params and len(files) > 1:
             wrong = next(name for name in files if name != line.params["file"])
-            changed = replace(line, params={**line.params, "file": wrong})
-            found[f"{at} is about {wrong}"] = [*before, changed, *after]
+            changed[f"is about {wrong}"] = replace(line, params={**line.params, "file": wrong})
         if len(others) > 1 and line.action not in ("Start", "Crash"):
             wrong = next(name for name in others if name != line.who)
-            found[f"{at} is of {wrong}"] = [*before, replace(line, who=wrong), *after]
-    return found
+            changed[f"is of {wrong}"] = replace(line, who=wrong)
+        return changed
+
+    return engine.damage(lines, lambda line: line.action, changes, swapped)
