@@ -127,4 +127,4 @@ class Restarts(RuleBasedStateMachine):
 
 
 TestRestarts = Restarts.TestCase
-TestRestarts.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestRestarts.settings = settings(max_examples=30, stateful_step_count=25)

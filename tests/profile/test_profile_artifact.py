@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError, Reason
@@ -145,7 +145,6 @@ def test_what_is_no_json_of_ours_is_refused(data: bytes, reason: Reason) -> None
     assert refusal.value.reason is reason
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_no_member_can_be_anything(data: st.DataObject) -> None:
     members = told()

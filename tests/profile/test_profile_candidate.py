@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import ConfigError
@@ -148,7 +148,6 @@ def test_a_sum_of_failures_past_64_bits_suppresses_nothing() -> None:
 # -- the whole path ---------------------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(st.lists(documents(), max_size=8), st.integers(1, 12), st.integers(1, 6), st.integers(0, 10**6))
 def test_what_is_built_proves_itself(given_: list[Document], least: int, most: int, ratio: int) -> None:
     policy = Policy(least, most, min_solver_queries=2, min_validated_ratio_ppm=ratio)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.profile import Record
@@ -98,7 +98,6 @@ def test_rows_of_one_key_are_merged() -> None:
     assert (row.found.attempts, row.found.validated) == (2, 1)
 
 
-@settings(deadline=None)
 @given(st.lists(documents(), min_size=1, max_size=4), anything)
 def test_remembered_rows_are_read_as_any_other(given_: list[dict[str, Any]], odd: Any) -> None:
     known: dict[str, Any] = {}
@@ -136,7 +135,6 @@ def test_only_so_many_rows_are_looked_at() -> None:
     assert (len(record.profiles), len(record.feedback)) == (4096, 512)
 
 
-@settings(deadline=None)
 @given(documents())
 def test_the_canonical_document_is_its_own_record(given_: dict[str, Any]) -> None:
     record = Record.of(given_)
@@ -148,7 +146,6 @@ def test_the_canonical_document_is_its_own_record(given_: dict[str, Any]) -> Non
     assert len({row[:3] for row in record.feedback}) == len(record.feedback)
 
 
-@settings(deadline=None)
 @given(st.lists(anything), st.lists(anything), anything)
 def test_whatever_a_document_holds_a_record_keeps_the_laws(rows: Any, reports: Any, other: Any) -> None:
     hostile = [[7, 8, 3, 0, rows], [7, 8, rows, *reports], *rows]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError
@@ -34,7 +34,6 @@ def read(document_: dict[str, Any], window: int = 4, policy: Policy = POLICY) ->
     return parse_state(json.dumps(document_).encode(), window=window, policy=policy)
 
 
-@settings(deadline=None)
 @given(st.lists(documents(), max_size=6), st.integers(0, 2**64 - 1))
 def test_what_is_written_is_read_back_without_a_doubt(given_: list[Document], count: int) -> None:
     counters = Counters().plus(records_observed=count, checkpoint_failures=2)
@@ -113,7 +112,6 @@ def test_what_is_no_checkpoint_is_refused(data: bytes) -> None:
         parse_state(data, window=4, policy=POLICY)
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_no_member_can_be_anything(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(members())))
@@ -129,7 +127,6 @@ def test_no_member_can_be_anything(data: st.DataObject) -> None:
     assert all(0 <= count < 2**64 for count in counts)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 400))
 def test_noise_in_a_checkpoint_is_refused_or_sound(noise: bytes, place: int) -> None:
     whole = json.dumps(members()).encode()

@@ -319,7 +319,7 @@ class _Broken(Directory):
         raise OSError(5, "Input/output error", name)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(documents(), min_size=1, max_size=8), st.integers(1, 6))
 def test_replay_comes_to_what_was_published(given_: list[Document], window: int) -> None:
     """Whatever the records: a restart believes the disk, byte for byte, and nothing has to be rebuilt."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError
@@ -100,7 +100,6 @@ def test_no_domains_is_a_tombstone() -> None:
     assert parse_runtime(content).domains == ()
 
 
-@settings(deadline=None)
 @given(st.lists(documents(), max_size=4), st.data())
 def test_all_or_nothing(given_: list[Document], data: st.DataObject) -> None:
     """A text that differs in any byte is refused, or it says something else in full."""
@@ -117,7 +116,6 @@ def test_all_or_nothing(given_: list[Document], data: st.DataObject) -> None:
     assert (read.domains, read.artifact_sha256) != (sound.domains, sound.artifact_sha256) or changed == whole
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_noise_is_refused(noise: bytes) -> None:
     for data in (noise, text()[:80] + noise):

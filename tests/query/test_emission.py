@@ -75,7 +75,7 @@ def test_scripts_keep_their_answer(engine: str) -> None:
         assert ask(script(parse_smt2(raw)[0])) == ask(raw)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet='|@.!abc0 ()#;:"\n\t_é~', min_size=1, max_size=6))
 def test_no_accepted_name_is_refused_by_an_engine(name: str) -> None:
     text = f"(declare-fun {name} () Bool)(assert {name})(check-sat)"

@@ -143,7 +143,7 @@ def wide_cases(draw: st.DrawFn) -> Case:
     return operator, tuple((width, draw(numbers)) for _ in range(count))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(wide_cases(), min_size=1, max_size=20))
 def test_values_of_any_width(cases: list[Case]) -> None:
     assert refuted(list(map(claim, cases))) == []

@@ -196,7 +196,7 @@ def test_the_sorts_of_one_script_are_not_those_of_the_next() -> None:
                 parse_smt2(text)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32 - 1))
 def test_what_is_well_sorted_is_admitted_and_read_by_every_engine(seed: int) -> None:
     (query,) = parse_smt2(sorted_script(seed))
@@ -204,7 +204,7 @@ def test_what_is_well_sorted_is_admitted_and_read_by_every_engine(seed: int) -> 
         assert ask(script(query)) in ("sat", "unsat")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 2**32 - 1))
 def test_we_refuse_what_a_strict_engine_refuses_and_it_reads_all_else(seed: int) -> None:
     """One token of a well-sorted script is replaced, dropped or doubled."""

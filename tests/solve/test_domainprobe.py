@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smtspool.errors import AdmissionError, ClosedError
@@ -104,7 +104,6 @@ def test_what_is_no_term_of_the_query_is_refused(operand: str) -> None:
         restrict(BELOW_TEN, operand, 8, (1,))
 
 
-@settings(deadline=None)
 @given(st.text(alphabet='()xy |"_#01;!let\n', max_size=24))
 def test_no_operand_gets_past_one_assertion(operand: str) -> None:
     try:

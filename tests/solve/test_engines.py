@@ -228,7 +228,7 @@ def test_fresh_forbids_the_stack(generation):
         assert (reply.kept_levels, reply.held_levels) == (0, 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(paths=st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), min_size=2, max_size=6))
 @pytest.mark.parametrize("engine", ["bitwuzla", "z3", "cvc5"])
 def test_reuse_changes_no_answer(servers, alone, engine, paths):

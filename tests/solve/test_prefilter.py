@@ -27,7 +27,7 @@ def solver() -> Iterator[PersistentSolver]:
         made.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(RELATIONS), st.integers(0, 15), st.booleans(), st.integers(0, 2), st.data())
 def test_a_value_fits_if_an_engine_says_so(
     solver: PersistentSolver, relation: str, constant: int, swapped: bool, negations: int, data: st.DataObject

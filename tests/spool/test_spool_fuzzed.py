@@ -42,7 +42,7 @@ def inodes(root: Path, name: str) -> dict[int, str]:
     return {(root / name / entry).lstat().st_ino: entry for entry in folder(root, name)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(passes=st.lists(entries, min_size=1, max_size=3))
 def test_any_entries(passes: list[dict[bytes, tuple[str, bytes]]]) -> None:
     with tempfile.TemporaryDirectory() as folder_of_this_example:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -81,10 +81,5 @@ class Machine(RuleBasedStateMachine):
 
 def test_digests_are_a_dictionary_that_all_connections_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digests, "TAIL_ROWS", digests.TAIL_ROWS)  # what the machine sets is put back
-    Machine.TestCase.settings = settings(
-        max_examples=40,
-        stateful_step_count=25,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
+    Machine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
     Machine.TestCase().runTest()
