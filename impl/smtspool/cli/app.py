@@ -96,7 +96,7 @@ Json = Annotated[bool, typer.Option("--json", help="JSON for machines, one docum
 Jobs = Annotated[int | None, typer.Option("--jobs", "-j", help="Queries solved at the same time.")]
 Engines = Annotated[
     list[str] | None,
-    typer.Option("--engine", "-e", help=f"{', '.join(BUNDLED)} or NAME=COMMAND; repeat it: a sat takes two."),
+    typer.Option("--engine", "-e", help=f"{', '.join(BUNDLED)} or NAME=COMMAND; may be repeated."),
 ]
 Timeout = Annotated[float | None, typer.Option("--timeout", "-t", help="Seconds per query.")]
 
