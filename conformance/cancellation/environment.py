@@ -1,4 +1,4 @@
-"""What stands in for the environment of a solver: its clock, and helpers that answer when they are told."""
+"""The environment of a solver: its clock, and helpers that answer on command."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Clock:
                 self._waits.remove(condition)
 
     def wake(self) -> None:
-        """Whoever waits looks at the clock again."""
+        """Make waiting threads read the clock again."""
         with self._guard:
             waits = list(self._waits)
         for condition in waits:
@@ -173,7 +173,7 @@ class Server:
         return "valid" if generation.alive else "broken"
 
     def close(self) -> None:
-        """End every helper; whoever left one behind has leaked it."""
+        """End every helper, also one that the code under test has left behind."""
         for generation, commands, pidfd in zip(self.spawned, self._commands, self._pidfds, strict=True):
             generation.retire("over")
             commands.close()

@@ -21,7 +21,7 @@ from smtspool.solve import CancelReason, EngineAnswer, ForkServer, Generation, P
 __all__ = ["Stress", "Watched", "started", "stress"]
 
 _EASY = "(set-logic QF_BV)(declare-const x (_ BitVec 8))(assert (= x #x{:02x}))(check-sat)"
-# No engine factors this in the time that anybody here gives it.
+# No engine factors this within the time limits used here.
 _HARD = (
     "(set-logic QF_BV)(declare-const p (_ BitVec 128))(declare-const q (_ BitVec 128))"
     "(assert (= (bvmul p q) #xb5b5f2a9a4f4c7d93a1d9f6e5c0b7a31))"
@@ -34,7 +34,7 @@ _HARD = (
 
 @dataclass(frozen=True, slots=True)
 class Stress:
-    """What a run was, and what came of it."""
+    """A run and its results."""
 
     lines: list[Recorded]
     answers: list[EngineAnswer]

@@ -61,7 +61,7 @@ class Bounds:
 
 
 class CancellationSystem(Projection):
-    """One solver, its helper, and everybody who uses it."""
+    """One solver, its helper, and all threads that use it."""
 
     def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
         queries, limited = bounds.queries, bounds.limited
@@ -102,7 +102,7 @@ class CancellationSystem(Projection):
                 self.server.close()
 
     def _end(self) -> None:
-        """Release even those whom a fault in the code keeps: they are late."""
+        """Release even threads that a fault in the code would keep, by letting their deadlines pass."""
         self.solver.close(0.0)
         self.clock.leap(2 * FAR_S)
         self.clock.wake()
@@ -110,7 +110,7 @@ class CancellationSystem(Projection):
             generation.signal_kill()
 
     def _waits(self, player: Player) -> bool:
-        """A thread waits for what has not come: a request as it says, the closer for the requests."""
+        """Whether a thread waits: a request as it shows, the closer for the requests."""
         solver = self.look()
         if player.name == CLOSER:
             return solver.leaving and bool(solver.requests)

@@ -90,7 +90,7 @@ class CancellationWalks:
         return _Walk(self._helpers)
 
     def shape(self, state: State) -> Hashable:
-        """Where the requests stand, whoever they are."""
+        """The positions of the requests, without their names."""
         pc = state["pc"]
         assert isinstance(pc, Function)
         return tuple(sorted(str(at) for at in pc.values()))

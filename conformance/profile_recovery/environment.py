@@ -1,7 +1,7 @@
-"""The environment of a coordinator: its records, what is in its folder, and what happens to that.
+"""The environment of a coordinator: its records, the content of its folder, and damage to it.
 
-What records come to is known here independently of the process under test: by a formula of one line for the
-domains, and by building the candidate in this process, whose code is never mutated, for its bytes.
+The result of building from records is computed here independently of the process under test: the domains by a
+formula of one line, the bytes by building the candidate in this process, whose code is never mutated.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What some records come to: the evidence as the model has it, and the files."""
+    """The result of building from some records: the evidence as the model has it, and the files."""
 
     evidence: Value
     digest: str
@@ -49,7 +49,7 @@ class Built:
 
 
 class Catalogue:
-    """All that the model speaks of and files only have digests of; grows with what it is asked about."""
+    """The values of the model behind the digests in files; it grows with each question."""
 
     def __init__(self, values: Sequence[str], policies: Mapping[str, Thresholds], variant: int = 0) -> None:
         self.values = tuple(values)
@@ -90,7 +90,7 @@ class Catalogue:
         return seen if len(records) >= limits.least and len(seen) <= limits.widest else frozenset()
 
     def built(self, records: Sequence[str], policy: str) -> Built:
-        """What these records come to. Raises :class:`Divergence` if their domain is not the model's."""
+        """The result of building from these records. Raises :class:`Divergence` if their domain is wrong."""
         key = policy, tuple(sorted(records))
         if key in self._built:
             return self._built[key]

@@ -1,5 +1,7 @@
-"""What the model leaves to a function, recomputed and compared: which domains records come to under all gates
-of a policy (F300-F304), and what a query is answered whose operand is tried in a domain first (F301).
+"""Functions that the model leaves open, recomputed and compared.
+
+They are the domains of records under all thresholds of a policy (F300-F304), and the answer to a query whose
+operand is tried in a domain first (F301).
 
 :func:`judge` runs in a process of its own, with today's code or a mutant of it.
 """

@@ -1,8 +1,8 @@
 """Profile recovery: ``models/profile_recovery`` driven through a real coordinator.
 
 The coordinator is a process of its own on a real folder; files, durable renames and what is read back are the
-product's. The environment is this process: it kills with SIGKILL, lets writes meet a machine that refuses
-them, and damages the folder while nobody is up.
+product's. The environment is this process: it kills with SIGKILL, lets the machine refuse writes, and damages
+the folder while no coordinator runs.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class ProfileSystem:
         return passed.outcome or ""
 
     def _check(self, name: str, step: At, passed: Passed) -> None:
-        """A step as it was released, with the parameters that it must have."""
+        """Check that the released step was taken, with the parameters that it must have."""
         if passed.name != name:
             raise Divergence(f"took {passed.name} where the model takes {name}")
         if passed.error is not None:
@@ -383,7 +383,7 @@ class ProfileAdapter:
         self._patience_s = patience_s
 
     def start(self, initial: State, variant: int) -> ProfileSystem:
-        """A fresh folder, and nobody up."""
+        """A fresh folder without a coordinator."""
         policy = str(initial["policy"])
         return ProfileSystem(
             self._nursery, self._bounds, policy, variant=variant, patience_s=self._patience_s

@@ -1,8 +1,7 @@
 """Recordings of profile recovery, made ready for ``TraceProfileRecovery``.
 
-The harness that makes them tells what it did itself (restarts, kills, damage) in lines of its own, and which
-value each record tells. What a product's recording says of a record is a digest only, and nothing of what it
-holds; so recordings of a service are not checked here.
+The harness that makes them adds lines about its own acts (restarts, kills, damage) and the value of each
+record. A recording of a service has only the digest of a record, so such recordings are not checked here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Random walks of profile recovery beyond the bound of the model: larger windows, more values, more policies,
 every hazard together.
 
-Every walk is kept as a recording, so that TLC says afterwards whether the model, with constants as large as
-the walk, explains each step of it.
+Every walk is kept as a recording. Afterwards TLC checks whether it is a behaviour of the model with constants
+as large as the walk.
 """
 
 from __future__ import annotations

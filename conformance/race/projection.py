@@ -57,7 +57,7 @@ _RACE = {
 
 
 class Projection:
-    """What a race looks like. What leaves no trace in the code is noted: what a call settled on, its id."""
+    """Reads a race. The harness notes what the code does not keep: on what a call settled, and its id."""
 
     def __init__(
         self, portfolio: Portfolio, servers: Mapping[str, Server], clock: Clock, limit: float
@@ -94,11 +94,11 @@ class Projection:
         self._ids[call] = int(attempt.rpartition("-" if "/" in attempt else ".")[2])
 
     def note_heard(self, call: str) -> None:
-        """What came of its exchange, just before that is decided."""
+        """Note the outcome of its exchange, just before ``Settle``."""
         self._heard[call] = self.heard_of(call)
 
     def note_end(self, call: str, outcome: str | None) -> None:
-        """What it settled on; behind a check without a helper comes another, which may not tell either."""
+        """Note on what it settled. A check without a helper is followed by another, which may fail too."""
         end = self._heard[call] if outcome == "answered" else str(outcome)
         if self._ends.get(call) != "no helper" or end not in ("unknown", "failed", "deadline"):
             self._ends[call] = end
@@ -131,7 +131,7 @@ class Projection:
         return next(self._registrations(call))[0]
 
     def opinion(self) -> tuple[RequestView, SolverView] | None:
-        """The second opinion on a model that the race itself waits for; not in the model."""
+        """The second check of a model that the race itself waits for; ``Race.tla`` does not have it."""
         if not isinstance(self.stage.players["race"].position, Moving):
             return None
         asked = (self.registration(check) for check, part in self.checks.items() if part in self.reported)
@@ -151,13 +151,13 @@ class Projection:
     # gates
 
     def player_of(self, name: str, of: str) -> str:
-        """Who takes a step of the model."""
+        """The player that takes a step of the model."""
         if name in ("Register", "Settle", "Report"):
             return self.part_of(of)
         return "closer" if name in ("Shut", "Close") or of == "closer" else "race"
 
     def gate(self, who: str, at: At) -> dict[Value, Value]:
-        """The step of the model at whose gate somebody stands, without its outcome."""
+        """The step of the model at whose gate a player stands, without its outcome."""
         gate: dict[Value, Value] = {"name": at.name}
         if at.name in ("Register", "Settle"):
             gate["of"] = self.call_at(at.params)
@@ -212,7 +212,7 @@ class Projection:
         return self.seen is not None and self.seen.over.reason is not None
 
     def ripe(self) -> bool:
-        """Whether whoever is next in the plan may join."""
+        """Whether the next engine of the plan may join."""
         position = self.stage.players["race"].position
         if isinstance(position, At) and position.name == "Submit":
             return True
@@ -226,7 +226,7 @@ class Projection:
         return self.clock() >= self.limit
 
     def is_all_over(self) -> bool:
-        """Whether the race has returned and nothing of it goes on."""
+        """Whether the race has returned and all its parts have ended."""
         return self.race_at() == "done" and all(
             self.stage_of(call) in ("idle", "done") for call in self.calls
         )
@@ -266,7 +266,7 @@ class Projection:
         return checks[0] if checks else part
 
     def heard_of(self, call: str) -> str:
-        """What came of its exchange."""
+        """The outcome of its exchange."""
         found = self.registration(call)
         if found is None:
             return NONE

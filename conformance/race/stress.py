@@ -1,8 +1,9 @@
 """Races of the three real engines on threads that run freely, delayed, cancelled and killed at random.
 
-They come in rounds: a portfolio over fork servers that stay, two threads that race, one that cancels, one
-that kills helpers, and a close at the end; each is recorded as a service's is, and checked as ``trace check``
-does. A round begins and ends with nothing alive, so that rounds are recordings of their own.
+Races come in rounds. A round has a portfolio over fork servers, which outlive it, two threads that race, one
+that cancels, one that kills helpers, and a close at the end. It is recorded like a service and checked as
+``trace check`` does. No request or helper lives when a round begins or ends, so that each is a recording of
+its own.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _UNSAT = (
     "(set-logic QF_BV)(declare-const x (_ BitVec 16))(assert (bvult x #x{0:04x}))"
     "(assert (bvugt x #x{0:04x}))(check-sat)"
 )
-# Two factors of a prime: no engine finds out in the time that anybody here gives it.
+# Asks for two factors of a prime, which no engine refutes within the time limits used here.
 _HARD = (
     "(set-logic QF_BV)(declare-const p (_ BitVec 32))(declare-const q (_ BitVec 32))"
     "(assert (bvugt p (_ bv{} 32)))(assert (bvule p q))(assert (= (bvmul ((_ zero_extend 32) p)"
@@ -123,7 +124,7 @@ class _Canceller:
 
 @dataclass(slots=True)
 class _Round:
-    """One portfolio and who races in it."""
+    """One portfolio and the threads that use it."""
 
     seed: int
     servers: Sequence[Watched]
@@ -138,7 +139,7 @@ class _Round:
     def ask(self, number: int, races: int) -> None:
         """Race one query after the other."""
         choice = random.Random(f"{self.seed} asks {number}")
-        # Queries of another asker have other ids: a race ends what is asked for its query, wherever.
+        # The two askers use queries with different ids, since a race ends all requests for its query.
         square = (2 * number + 3) ** 2
         queries = {
             "sat": parse_smt2(_EASY.format(square))[0],
@@ -236,7 +237,7 @@ def _race(seed: int, servers: Sequence[Watched], races: int, totals: Totals) -> 
 
 
 def _compare(answers: Sequence[tuple[str, Answer]], lines: Sequence[Recorded], totals: Totals) -> None:
-    """The answers and their attempts against what the solvers settled on."""
+    """Compare the answers and their attempts with the outcomes of the solvers."""
     settled: dict[str, str] = {}
     for line in lines:
         if line.action == "Settle":

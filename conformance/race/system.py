@@ -1,9 +1,9 @@
 """Races: ``models/cancellation/Race.tla`` driven through a real ``Portfolio``.
 
-The asking thread, the user's and the closer's are players; the parts run on the portfolio's own pool, whose
-threads are held at the gates of the race: a solver's steps between ``Register`` and ``Settle``, and behind
-it, are let through, for the graphs of ``cancellation.py`` have those. Helpers, signals and generations are as
-there. Threads of the pool that earlier losers hold are held by jobs that the harness gives it.
+The asking thread, the user's and the closer's are players. The parts run on the portfolio's own pool, whose
+threads are held at the gates of the race. A solver's steps between ``Register`` and ``Settle``, and after
+that, are not held, since the graphs of ``cancellation`` have them. Helpers, signals and generations are as
+there. Threads that earlier losers would keep are kept by jobs that the harness gives to the pool.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["MODULE", "SHARED", "Bounds", "RaceAdapter", "RaceSystem"]
 
 ASKER, USER, CLOSER = "race", "user", "closer"
 FAR_S, LIMIT_S, DELAY_S, REPORT_S = 1e8, 1e6, 1e4, 1e2
-# The steps of a solver that are a race's business too.
+# The steps of a solver that the model of the race has too.
 SHARED = frozenset({"Register", "Settle", "CancelSolver", "Close"})
 _COMMANDS = {"sat": "answer", "unsat": "unsat", "unknown": "unknown"}
 
@@ -54,7 +54,7 @@ class _Seam:
         self._system = system
 
     def _passes(self, step: Step) -> bool:
-        """The checks are told by whoever tells the losers, all in one step."""
+        """The thread that cancels the losers also cancels all checks, in one step."""
         return step.protocol.name != "race" and (
             step.name not in SHARED
             or (step.name == "CancelSolver" and str(step.params["solver"]).endswith(CHECK))
@@ -84,7 +84,7 @@ class Bounds:
 
 
 class RaceSystem(Projection):
-    """One portfolio, one race, and everybody who has a hand in it."""
+    """One portfolio, one race, and all threads that take part."""
 
     def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
         engines = bounds.engines
@@ -140,7 +140,7 @@ class RaceSystem(Projection):
                     server.close()
 
     def _end(self) -> None:
-        """Release even those whom a fault in the code keeps: they are late."""
+        """Release even threads that a fault in the code would keep, by letting their deadlines pass."""
         for job in self.jobs:
             job.set()
         self.clock.leap(2 * FAR_S)
@@ -152,7 +152,7 @@ class RaceSystem(Projection):
     # who stands still
 
     def _waits(self, player: Player) -> bool:
-        """A thread waits for what has not come: for a letter, for others, or as its request says."""
+        """Whether a thread waits: for a letter, for other threads, or as its request shows."""
         if player.guest and player.name in self.reported:
             return any(passed.name == "Report" for passed in player.passed)  # its part has ended
         if player.name == CLOSER:
@@ -176,7 +176,7 @@ class RaceSystem(Projection):
         return any(lane.leaving and lane.requests for lane in (*portfolio.solvers, *portfolio.checkers))
 
     def arrives(self, step: Step) -> None:
-        """A thread comes to a gate: the first of a part tells whose thread that is."""
+        """A thread comes to a gate; the first gate of a part shows which thread runs it."""
         if step.name == "Register":
             solver = str(step.params["solver"])
             if not solver.endswith(CHECK):

@@ -102,7 +102,7 @@ class RaceWalks:
         return _Walk(self._helpers, _SETUPS[variant % len(_SETUPS)])
 
     def shape(self, state: State) -> Hashable:
-        """Where the race and its parts stand, whoever they are."""
+        """The positions of the race and its parts, without their names."""
         stage = state["stage"]
         assert isinstance(stage, Function)
         return state["race"], tuple(sorted(str(at) for at in stage.values()))
