@@ -81,7 +81,7 @@ def test_what_is_no_model_is_wrong_and_ends_nothing(racing: Race) -> None:
 
 def test_a_quick_answer_costs_one_engine(racing: Race) -> None:
     portfolio = racing(policy=Hedge.FIXED, bitwuzla="unsat", z3="hang", rules=RaceRules())
-    portfolio.policy.floor_s = 10.0
+    portfolio.policy.floor_s = portfolio.policy.hard_s = 10.0
     answer = portfolio.solve(QUERY, timeout_s=10)
     assert (answer.status, answer.engine) == (Status.UNSAT, "bitwuzla")
     assert [attempt.engine for attempt in answer.attempts] == ["bitwuzla"]
