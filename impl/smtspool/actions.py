@@ -66,7 +66,7 @@ class Step:
 
 
 class _Unobserved:
-    """The step nobody watches; one instance serves all threads, so its ``outcome`` is never read."""
+    """The step without an observer; one instance serves all threads, so its ``outcome`` is never read."""
 
     __slots__ = ("outcome",)
 

@@ -1,7 +1,7 @@
 """Every error that smtspool raises itself, in four kinds.
 
 * :class:`AdmissionError` - the input is bad; the file is quarantined and nothing else happens (F365).
-* :class:`ModelError` - a model is none; whoever gave it has not answered.
+* :class:`ModelError` - a model has a missing or malformed value, so its engine gave no answer.
 * :class:`InfrastructureError` - the machine failed; nothing is lost, and the work is tried again (F365).
 * :class:`MisuseError` - the caller broke a rule of the interface.
 

@@ -39,7 +39,7 @@ class FileLock:
 
         :raises MisuseError: this object has it
         :raises LockRefused: the name is a link, a FIFO or anything else but one regular file, or it was
-            replaced while being locked; whoever did that must restore it
+            replaced while it was locked; an operator must restore it
         :raises OSError: the machine failed, or its file system has no locks
         """
         if self._fd >= 0:  # a second descriptor would replace the first, which nobody could close

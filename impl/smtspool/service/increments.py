@@ -61,7 +61,7 @@ class Increments:
 
     @property
     def news(self) -> bool:
-        """Whether anything has happened since the last flush, but that somebody looked."""
+        """Whether anything but passes without work was counted since the last flush."""
         with self._lock:
             return any(value and not name.startswith(_IDLE) for name, value in self._pending.items())
 

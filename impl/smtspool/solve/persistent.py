@@ -13,7 +13,7 @@ The protocol of one request, in the words of the model::
 
 Each step happens under the state lock, and nothing else does: the waiting (for the turn, for a helper to
 start, to reply) is between the steps. An observer's ``before`` runs ahead of the lock, so that a thread
-held at its gate holds nobody else up; one that wants the exact order of all steps keeps a mutex of its own
+held at its gate does not delay others; one that wants the exact order of all steps keeps a mutex of its own
 from ``before`` to ``after``.
 """
 

@@ -257,7 +257,7 @@ class Portfolio:
         """Whether ``model`` satisfies ``query``, by the cheapest who can tell, of engines only those not
         excluded.
 
-        The verdict unpacks to (confirmed, by); ``confirmed`` is None when nobody could tell.
+        The verdict unpacks to (confirmed, by); ``confirmed`` is None if no checker could tell.
         """
         deadline = self._clock() + timeout_s
         token = cancel or Cancellation()

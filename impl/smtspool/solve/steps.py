@@ -1,7 +1,7 @@
 """The steps of this package: those of one solver, and those of a race above several.
 
-The model ``Cancellation`` has the solver's. The model ``Race`` has the race's, and takes a solver's steps as
-steps of the solver: whoever takes one names the protocol that it belongs to, not the model that looks at it.
+The model ``Cancellation`` has those of the solver. The model ``Race`` has those of the race and some of the
+solver. In the code each step names the protocol that it belongs to, even if both models have it.
 """
 
 from __future__ import annotations

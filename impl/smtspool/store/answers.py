@@ -1,6 +1,6 @@
 """Which answers may be committed, and their rows.
 
-`sat` needs a complete model that somebody else confirmed, the evaluator or another engine; `unsat` names the
+`sat` needs a complete model that the evaluator or another engine confirmed; `unsat` names the
 engine that found it and one that agreed, if there is one; `unknown` and `error` carry a reason; if engines
 disagree, the answer is `unknown`.
 """
