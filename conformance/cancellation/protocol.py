@@ -76,7 +76,7 @@ EXPECTED = Expected(
     },
     steps=1500,
     small="GraphFaults",
-    seen_by={"lock-held-while-killing": "gates"},
+    seen_by={"lock-held-while-killing": "blocked"},
 )
 
 PROTOCOL = Protocol(
