@@ -150,13 +150,10 @@ def test_an_engine_that_does_not_start_is_left_out(place: Place, words: tuple[st
     assert done.stderr.count("engine absent does not work and is left out") == 1
 
 
-def test_a_small_query_starts_one_engine(place: Place) -> None:
-    mark = place.folder / "started"
-    second = f"second=sh -c 'touch {mark}; echo sat' {{query}}"
-    done = place.run("solve", "--json", "-e", "bitwuzla", "-e", second, place.file("a.smt2", equation(1)))
+def test_no_second_engine_is_needed_to_confirm_a_small_query(place: Place) -> None:
+    done = place.run("solve", "--json", "-e", "bitwuzla", place.file("a.smt2", equation(1)))
     (line,) = done.stdout.splitlines()
     assert (json.loads(line)["engine"], json.loads(line)["verified_by"]) == ("bitwuzla", "evaluator")
-    assert not mark.exists()
 
 
 def test_an_engine_that_is_not_needed_is_not_started(place: Place) -> None:

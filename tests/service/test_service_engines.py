@@ -42,11 +42,21 @@ def test_for_a_first_query_only_the_engine_that_leads_is_started() -> None:
 
 
 def test_a_second_engine_is_started_when_its_opinion_is_asked() -> None:
-    three = ("bitwuzla", "z3", "cvc5")
-    with Engines(Settings(engines=three), first=QUERY) as engines, engines.portfolio() as portfolio:
+    settings = Settings(engines=("bitwuzla", "z3", "cvc5"), confirm_sat="engine")
+    with Engines(settings, first=QUERY) as engines, engines.portfolio() as portfolio:
         verdict = portfolio.verify(QUERY, {"x": "#x2a"}, exclude_engine="bitwuzla", timeout_s=60.0)
         assert verdict == (True, "z3")
         assert started() == ["bitwuzla", "z3"]
+
+
+def test_no_engine_is_started_for_what_the_evaluator_can_tell() -> None:
+    with (
+        Engines(Settings(engines=("bitwuzla", "z3")), first=QUERY) as engines,
+        engines.portfolio() as portfolio,
+    ):
+        verdict = portfolio.verify(QUERY, {"x": "#x2a"}, exclude_engine="bitwuzla", timeout_s=60.0)
+        assert verdict == (True, "evaluator")
+        assert started() == ["bitwuzla"]
 
 
 def test_engines_that_start_together_are_all_started_first() -> None:
@@ -66,7 +76,7 @@ def test_a_leader_that_does_not_work_is_left_out_and_the_next_one_leads(
 def test_an_engine_that_fails_when_it_is_needed_is_said_once_and_not_asked_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = Settings(engines=("bitwuzla", ABSENT))
+    settings = Settings(engines=("bitwuzla", ABSENT), confirm_sat="engine")
     with (
         caplog.at_level(logging.WARNING),
         Engines(settings, first=QUERY) as engines,
