@@ -76,6 +76,7 @@ EXPECTED = Expected(
         "GiveUp": 1,
     },
     steps=2500,
+    silent={"Tell": "RaceCancel", "Shut": "RaceClose"},
 )
 
 PROTOCOL = Protocol(
