@@ -33,6 +33,7 @@ lint: $(VENV)/stamp
 
 # Three at a time, also with two processors: most tests wait for processes. The slowest are named at the end.
 test: lint
+	$(BIN)/python --version
 	$(BIN)/python -W error -m pytest -n 3 --dist worksteal --durations=30
 
 models: $(VENV)/stamp
