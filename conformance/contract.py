@@ -92,7 +92,7 @@ class Protocol:
 
     With ``threads``, participants are threads of the process that drives a graph. That process then has one
     system at a time, and mutants are installed in it. Otherwise participants are processes of their own,
-    which get the mutant that is passed to ``adapter`` and ``walks``.
+    which get the mutant that is passed to ``shared``.
     """
 
     package: str  # the folder, as a package: __package__
@@ -101,8 +101,9 @@ class Protocol:
     steps: Collection[str]  # the protocols whose steps are actions of the model
     graphs: Sequence[str]
     threads: bool
-    adapter: Callable[[str, str, float], AbstractContextManager[Adapter]]  # graph, mutant, patience
-    walks: Callable[[str], AbstractContextManager[WalkAdapter]]  # mutant
+    shared: Callable[[str], AbstractContextManager[Any]]  # mutant -> what all systems of a run are made with
+    adapt: Callable[[Any, str, float], Adapter]  # what is shared, graph, patience
+    walk: Callable[[Any], WalkAdapter]  # what is shared
     walking: tuple[int, int]  # how many walks of how many steps
     mutants: Sequence[Mutant]
     hunting: Hunting
@@ -123,6 +124,18 @@ class Protocol:
     def graph(self, name: str) -> Graph:
         """A committed graph of the model."""
         return load(self.module.with_name(f"{name}.graph.xz"))
+
+    @contextmanager
+    def adapter(self, graph: str, mutant: str = TODAY, patience_s: float = 10.0) -> Iterator[Adapter]:
+        """What a graph is driven with."""
+        with self.shared(mutant) as shared:
+            yield self.adapt(shared, graph, patience_s)
+
+    @contextmanager
+    def walks(self, mutant: str) -> Iterator[WalkAdapter]:
+        """What walks are made with."""
+        with self.shared(mutant) as shared:
+            yield self.walk(shared)
 
     @contextmanager
     def replay(self, graph: str, mutant: str = TODAY, *, patience_s: float = 10.0) -> Iterator[Replay]:

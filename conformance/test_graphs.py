@@ -88,7 +88,7 @@ def test_each_variable_takes_two_values(protocol: Protocol) -> None:
 def test_every_state_predicate_of_the_module_is_evaluated_on_the_real_state(protocol: Protocol) -> None:
     stated = {name for name, _ in identifiers(protocol.module).values()}
     for graph in protocol.graphs:
-        with protocol.adapter(graph, "[]", 10.0) as adapter:
+        with protocol.adapter(graph) as adapter:
             assert set(adapter.invariants) == stated - set(protocol.expected.temporal)
 
 

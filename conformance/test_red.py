@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.contract import TODAY, Protocol
+from conformance.contract import Protocol
 from conformance.driving import hunt
 from conformance.engine.graph import Graph, GraphError, from_text, load, to_text
 from conformance.engine.manifest import ManifestError, load_manifest
@@ -64,7 +64,7 @@ def test_a_variable_less_in_the_projection(
     protocol: Protocol, variable: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = protocol.expected.small or protocol.graphs[0]
-    with protocol.adapter(graph, TODAY, 10.0) as adapter:
+    with protocol.adapter(graph) as adapter:
         whole: Callable[[State, int], System] = adapter.start
 
         def start(initial: State, variant: int) -> System:
@@ -116,7 +116,7 @@ def test_an_edge_less_in_a_corpus_that_is_whole_otherwise(protocol: Protocol, na
     less = from_text(to_text(Graph(graph.states, graph.initial, tuple(e for e in graph.edges if e != gone))))
     way = shortest_path(less, less.initial, lambda state: state == gone.source)
     assert way is not None
-    with protocol.adapter(where, TODAY, 10.0) as adapter, pytest.raises(Divergence) as seen:
+    with protocol.adapter(where) as adapter, pytest.raises(Divergence) as seen:
         Replay(less, adapter, protocol.name).path([less.edges.index(edge) for edge in way])
     assert seen.value.detector in ("gates", "refusal")
 
@@ -149,7 +149,7 @@ def test_an_adapter_that_echoes_the_model_is_seen(
     protocol: Protocol, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = protocol.graph(protocol.graphs[0])
-    with protocol.adapter(protocol.graphs[0], TODAY, 10.0) as adapter:
+    with protocol.adapter(protocol.graphs[0]) as adapter:
         replay = Replay(graph, adapter, protocol.name)
         monkeypatch.setattr(adapter, "start", lambda initial, variant: _Echo(graph, replay.ready, initial))
         with pytest.raises(Divergence, match="no participant") as seen:

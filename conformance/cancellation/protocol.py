@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 from conformance.cancellation.environment import Helpers
 from conformance.cancellation.mutants import MUTANTS, SHOWS_IN
@@ -11,7 +10,7 @@ from conformance.cancellation.projection import MODULE
 from conformance.cancellation.stress import stress
 from conformance.cancellation.system import Bounds, CancellationAdapter
 from conformance.cancellation.trace import check, explain
-from conformance.cancellation.walk import CancellationWalks
+from conformance.cancellation.walk import walks
 from conformance.cancellation.windows import SOLVING, check_recorded
 from conformance.contract import Expected, Hunting, Judge, Protocol, Recordings
 from conformance.engine.replay import Divergence
@@ -28,18 +27,6 @@ GRAPHS: Mapping[str, Bounds] = {
     "GraphClose": Bounds(_BOTH, cancellers=()),
     "GraphFaults": Bounds({"r1": "a"}, racing=_ONE, limited=_ONE),
 }
-
-
-@contextmanager
-def _adapter(graph: str, _: str, patience_s: float) -> Iterator[CancellationAdapter]:
-    with Helpers() as helpers:
-        yield CancellationAdapter(helpers, GRAPHS[graph], patience_s=patience_s)
-
-
-@contextmanager
-def _walks(_: str) -> Iterator[CancellationWalks]:
-    with Helpers() as helpers:
-        yield CancellationWalks(helpers)
 
 
 def _recordings(seed: int, _: Walks) -> Iterator[Recordings]:
@@ -86,8 +73,11 @@ PROTOCOL = Protocol(
     steps=("cancellation", "race"),  # its CallOff is the race's
     graphs=tuple(GRAPHS),
     threads=True,
-    adapter=_adapter,
-    walks=_walks,
+    shared=lambda _: Helpers(),
+    adapt=lambda helpers, graph, patience_s: CancellationAdapter(
+        helpers, GRAPHS[graph], patience_s=patience_s
+    ),
+    walk=walks,
     walking=(60, 50),
     mutants=MUTANTS,
     shows_in=SHOWS_IN,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
 from conformance.cancellation.system import INVARIANTS, Bounds, CancellationSystem, Helpers
-from conformance.engine import walk as engine
 from conformance.engine.gates import At, Idle
-from conformance.engine.replay import State
-from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
+from conformance.walking import Walk, Walking, positions
 
-__all__ = ["CancellationWalks"]
+__all__ = ["walks"]
 
 BOUNDS = Bounds(
     {"r1": "a", "r2": "b", "r3": "a", "r4": "b", "r5": "a", "r6": "c"},
@@ -21,17 +19,11 @@ BOUNDS = Bounds(
 )
 
 
-class _Walk:
+class _Walk(Walk[CancellationSystem]):
     """One solver on one walk."""
 
-    def __init__(self, helpers: Helpers) -> None:
-        self._system = CancellationSystem(helpers, BOUNDS)
-
-    def moves(self) -> Mapping[Function, int]:
-        """Threads go on three times out of four; the rest is what disturbs them."""
-        return dict(self._moves())
-
     def _moves(self) -> Iterator[tuple[Function, int]]:
+        """Threads go on three times out of four; the rest is what disturbs them."""
         system = self._system
         players = system.stage.players
         for name, player in players.items():
@@ -59,7 +51,6 @@ class _Walk:
             yield Function({"name": "Close", "by": "k"}), 1
 
     def take(self, move: Function) -> str:
-        """Take the step; how it went."""
         if "by" not in move or str(move["name"]) in ("FailSpawn", "Reply", "CancelSolver", "Expire", "Close"):
             self._system.perform(move)
             return ""
@@ -67,30 +58,7 @@ class _Walk:
         outcome = (passed.outcome or "") if passed.name != "Spawn" else ""
         return passed.error or outcome
 
-    def project(self) -> State:
-        """The real state."""
-        return self._system.project()
 
-    def close(self) -> None:
-        """End all threads and helpers."""
-        self._system.close()
-
-
-class CancellationWalks:
+def walks(helpers: Helpers) -> Walking:
     """One solver with six requests for three queries, and two threads that cancel."""
-
-    invariants = INVARIANTS
-    recordings: Sequence[Sequence[Recorded]] = ()
-
-    def __init__(self, helpers: Helpers) -> None:
-        self._helpers = helpers
-
-    def begin(self, variant: int) -> engine.Walk:
-        """A fresh solver; nothing that the model does not tell apart is left to ``variant``."""
-        return _Walk(self._helpers)
-
-    def shape(self, state: State) -> Hashable:
-        """The positions of the requests, without their names."""
-        pc = state["pc"]
-        assert isinstance(pc, Function)
-        return tuple(sorted(str(at) for at in pc.values()))
+    return Walking(INVARIANTS, lambda _: _Walk(CancellationSystem(helpers, BOUNDS)), positions)

@@ -58,7 +58,7 @@ class WalkAdapter(Protocol):
         """A fresh system, larger than the bounded model. ``variant`` decides what the model does not tell
         apart."""
 
-    def shape(self, state: State) -> Hashable:
+    def shape(self, state: State, /) -> Hashable:
         """What of a state tells transitions apart, whatever the number of participants."""
 
 

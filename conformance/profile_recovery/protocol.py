@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,7 +17,7 @@ from conformance.profile_recovery.stress import stress
 from conformance.profile_recovery.system import MODULE, Bounds, ProfileAdapter
 from conformance.profile_recovery.trace import check, explain
 from conformance.profile_recovery.walk import BOUNDS as WALK_BOUNDS
-from conformance.profile_recovery.walk import ProfileWalks
+from conformance.profile_recovery.walk import walks
 
 __all__ = ["ENTRY", "PROTOCOL"]
 
@@ -38,18 +37,6 @@ GRAPHS: Mapping[str, Bounds] = {
     "GraphCountReplays": Bounds("ab", counted=("recovery_replays", "recovery_replay_mismatches")),
     "GraphCountPublications": Bounds("a", counted=("generations_published", "semantic_noops")),
 }
-
-
-@contextmanager
-def _adapter(graph: str, mutant: str, patience_s: float) -> Iterator[ProfileAdapter]:
-    with Nursery(ENTRY, mutant) as nursery:
-        yield ProfileAdapter(nursery, GRAPHS[graph], patience_s=patience_s)
-
-
-@contextmanager
-def _walks(mutant: str) -> Iterator[ProfileWalks]:
-    with Nursery(ENTRY, mutant) as nursery:
-        yield ProfileWalks(nursery)
 
 
 def _domains(mutant: str, cases: int, seed: int) -> str:
@@ -135,8 +122,9 @@ PROTOCOL = Protocol(
     steps=("profile_recovery",),
     graphs=tuple(GRAPHS),
     threads=False,
-    adapter=_adapter,
-    walks=_walks,
+    shared=partial(Nursery, ENTRY),
+    adapt=lambda nursery, graph, patience_s: ProfileAdapter(nursery, GRAPHS[graph], patience_s=patience_s),
+    walk=walks,
     walking=(30, 60),
     mutants=MUTANTS,
     shows_in=SHOWS_IN,

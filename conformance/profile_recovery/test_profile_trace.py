@@ -16,7 +16,7 @@ from conformance.profile_recovery.protocol import ENTRY
 from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
 from conformance.profile_recovery.stress import stress
 from conformance.profile_recovery.trace import check, damage, explain, lines_of
-from conformance.profile_recovery.walk import BOUNDS, ProfileWalks
+from conformance.profile_recovery.walk import BOUNDS, walks
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
 
@@ -84,8 +84,8 @@ ARCHIVED: Sequence[str | tuple[str, Mapping[Value, Value]]] = (
 def archived() -> Sequence[Recorded]:
     """The archived scenario, recorded step by step; it ends with exactly its counters."""
     with Nursery(ENTRY) as nursery:
-        walks = ProfileWalks(nursery)
-        with closing(walks.begin(0)) as system:
+        walking = walks(nursery)
+        with closing(walking.begin(0)) as system:
             for step in ARCHIVED:
                 name, params = (step, {}) if isinstance(step, str) else step
                 system.take(Function({"name": name, **params}))
@@ -99,7 +99,7 @@ def archived() -> Sequence[Recorded]:
         "publication_failures |-> 0",
     ):
         assert counted in saved
-    (lines,) = walks.recordings
+    (lines,) = walking.recordings
     return lines
 
 

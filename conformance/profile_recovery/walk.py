@@ -7,17 +7,16 @@ as large as the walk.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 
-from conformance.engine import walk as engine
 from conformance.engine.gates import Nursery
 from conformance.engine.replay import State
-from conformance.engine.trace import Recorded
 from conformance.engine.values import Function, Value
 from conformance.profile_recovery.invariants import invariants
 from conformance.profile_recovery.system import WRITES, Bounds, ProfileSystem
+from conformance.walking import Walk, Walking
 
-__all__ = ["BOUNDS", "ProfileWalks"]
+__all__ = ["BOUNDS", "walks"]
 
 # Two policies that differ in how many observations they ask for, and one whose domains are narrower.
 BOUNDS = Bounds(
@@ -40,20 +39,19 @@ GATE_OF_PC = {"load": "LoadState", "verify": "VerifyRuntime", "replay": "Replay"
 }
 
 
-class _Walk:
+class _Walk(Walk[ProfileSystem]):
     """One folder on one walk, recorded."""
 
-    def __init__(self, nursery: Nursery, variant: int, recordings: list[list[Recorded]]) -> None:
-        self._recording: list[Recorded] = []
-        self._recordings = recordings
-        self._system = ProfileSystem(nursery, BOUNDS, "p", variant=variant)
+    def __init__(self, nursery: Nursery, variant: int) -> None:
+        super().__init__(ProfileSystem(nursery, BOUNDS, "p", variant=variant))
         self._state = self._system.project()
 
-    def moves(self) -> Mapping[Function, int]:
+    def _moves(self) -> Iterator[tuple[Function, int]]:
         """The coordinator goes on three times out of four; the rest is what disturbs it."""
-        return {Function(move): weight for move, weight in self._moves()}
+        for move, weight in self._going_on():
+            yield Function(move), weight
 
-    def _moves(self) -> Iterator[tuple[dict[Value, Value], int]]:
+    def _going_on(self) -> Iterator[tuple[dict[Value, Value], int]]:
         pc = str(self._state["pc"])
         if pc == "down":
             yield {"name": "Restart"}, 10
@@ -97,7 +95,6 @@ class _Walk:
                     yield {"name": "Drift", "records": records}, 4
 
     def take(self, move: Function) -> str:
-        """Take the step, and record it."""
         name = str(move["name"])
         params = {str(key): value for key, value in move.items() if key != "name"}
         told = self._system.parameters()
@@ -111,38 +108,20 @@ class _Walk:
             params = {"to": move["records"]}
         elif name == "Build":
             params = {"records": len(self._system.window())}
-        number = len(self._recording) + 1
-        line = Recorded(
-            number, "walk", number, number, name, {**told, **params}, outcome or None, None, begun=number
-        )
-        self._recording.append(line)
+        self.record("walk", name, {**told, **params}, outcome or None)
         return f"{move['file']}" if move["name"] == "FailWrite" else outcome
 
     def project(self) -> State:
-        """The real state."""
+        """The real state, as it was after the last step."""
         return self._state
 
-    def close(self) -> None:
-        """End the coordinator and keep the recording."""
-        self._system.close()
-        if self._recording:
-            self._recordings.append(self._recording)
 
-
-class ProfileWalks:
+def walks(nursery: Nursery) -> Walking:
     """Profile recovery with a window of twelve records of three values, and three policies."""
+    return Walking(invariants(BOUNDS.thresholds()), lambda variant: _Walk(nursery, variant), _shape)
 
-    invariants = invariants(BOUNDS.thresholds())
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
-        self.recordings: list[list[Recorded]] = []
-
-    def begin(self, variant: int) -> engine.Walk:
-        """An empty folder, and nobody up."""
-        return _Walk(self._nursery, variant, self.recordings)
-
-    def shape(self, state: State) -> Hashable:
-        """Where the coordinator stands, and what it believes."""
-        told = [str(state[key]) for key in ("pc", "dirty", "renewal", "build")]
-        return (*told, bool(state["current"]), bool(state["served"]))
+def _shape(state: State) -> Hashable:
+    """Where the coordinator stands, and what it believes."""
+    told = [str(state[key]) for key in ("pc", "dirty", "renewal", "build")]
+    return (*told, bool(state["current"]), bool(state["served"]))

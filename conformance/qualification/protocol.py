@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 
 from conformance.contract import Expected, Hunting, Protocol, Recordings
@@ -14,7 +13,7 @@ from conformance.qualification.mutants import MUTANTS, SHOWS_IN
 from conformance.qualification.sweep import sweep
 from conformance.qualification.system import MODULE, Bounds, QualificationAdapter
 from conformance.qualification.trace import check, explain
-from conformance.qualification.walk import QualificationWalks
+from conformance.qualification.walk import walks
 
 __all__ = ["HOSTS", "PROTOCOL"]
 
@@ -29,18 +28,6 @@ GRAPHS: Mapping[str, Bounds] = {
     "GraphControl": Bounds(),
     "GraphInputs": Bounds(start_at=7),
 }
-
-
-@contextmanager
-def _adapter(graph: str, _: str, patience_s: float) -> Iterator[QualificationAdapter]:
-    with places() as directories:
-        yield QualificationAdapter(directories, GRAPHS[graph], patience_s=patience_s)
-
-
-@contextmanager
-def _walks(_: str) -> Iterator[QualificationWalks]:
-    with places() as directories:
-        yield QualificationWalks(directories)
 
 
 def _recordings(_: int, __: Walks) -> Iterator[Recordings]:
@@ -103,8 +90,11 @@ PROTOCOL = Protocol(
     steps=("qualification",),
     graphs=tuple(GRAPHS),
     threads=True,
-    adapter=_adapter,
-    walks=_walks,
+    shared=lambda _: places(),
+    adapt=lambda places, graph, patience_s: QualificationAdapter(
+        places, GRAPHS[graph], patience_s=patience_s
+    ),
+    walk=walks,
     walking=(50, 80),
     mutants=MUTANTS,
     shows_in=SHOWS_IN,

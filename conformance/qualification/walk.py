@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from conformance.engine import walk as engine
 from conformance.engine.gates import At
 from conformance.engine.replay import State
-from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
 from conformance.qualification.environment import Places
 from conformance.qualification.system import INVARIANTS, QualificationSystem
+from conformance.walking import Walk, Walking, positions
 
-__all__ = ["QualificationWalks"]
+__all__ = ["walks"]
 
 HOSTS = ("hosta", "hostb", "hosta", "hostc")
 RENEWALS = 2
@@ -20,11 +19,11 @@ RENEWALS = 2
 _AHEAD = 55
 
 
-class _Walk:
+class _Walk(Walk[QualificationSystem]):
     """One fleet on one walk."""
 
     def __init__(self, directories: Places, variant: int) -> None:
-        self._system = QualificationSystem(directories, HOSTS, working=variant % 2 == 1, variant=variant)
+        super().__init__(QualificationSystem(directories, HOSTS, working=variant % 2 == 1, variant=variant))
         for number in range(_AHEAD * (variant // 2)):
             standing = [rank for rank in self._system.ranks if self._system.at(rank)]
             if standing:
@@ -36,10 +35,10 @@ class _Walk:
             self._system.perform(turning[0])
 
     def moves(self) -> Mapping[Function, int]:
-        """Ranks go on nine times out of ten; the rest is what disturbs them."""
-        return dict(self._moves()) or {Function({"name": "Rest"}): 1}
+        return super().moves() or {Function({"name": "Rest"}): 1}
 
     def _moves(self) -> Iterator[tuple[Function, int]]:
+        """Ranks go on nine times out of ten; the rest is what disturbs them."""
         system = self._system
         state = system.project()
         pc = state["pc"]
@@ -68,7 +67,6 @@ class _Walk:
         return bool(stops) or rank in asked or (rank == 0 and generation[0] in range(RENEWALS))
 
     def take(self, move: Function) -> str:
-        """Take the step; how it went."""
         name, by = str(move["name"]), move.get("by", 0)
         assert isinstance(by, int)
         if name == "Rest":
@@ -79,30 +77,7 @@ class _Walk:
         passed = self._system.advance(by)
         return passed.error or passed.outcome or ""
 
-    def project(self) -> State:
-        """The real state."""
-        return self._system.project()
 
-    def close(self) -> None:
-        """End all ranks."""
-        self._system.close()
-
-
-class QualificationWalks:
+def walks(directories: Places) -> Walking:
     """One fleet of four ranks, struck whatever it does."""
-
-    invariants = INVARIANTS
-    recordings: Sequence[Sequence[Recorded]] = ()
-
-    def __init__(self, directories: Places) -> None:
-        self._places = directories
-
-    def begin(self, variant: int) -> engine.Walk:
-        """A fresh fleet; ``variant`` says how far it has come, and what strikes it."""
-        return _Walk(self._places, variant)
-
-    def shape(self, state: State) -> Hashable:
-        """Where the ranks stand, whichever they are."""
-        pc = state["pc"]
-        assert isinstance(pc, Function)
-        return tuple(sorted(str(at) for at in pc.values()))
+    return Walking(INVARIANTS, lambda variant: _Walk(directories, variant), positions)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from conformance.cancellation.environment import Helpers
 from conformance.contract import Expected, Hunting, Protocol, Say
@@ -11,7 +10,7 @@ from conformance.race.mutants import MUTANTS, SHOWS_IN
 from conformance.race.projection import MODULE
 from conformance.race.stress import stress
 from conformance.race.system import SHARED, Bounds, RaceAdapter
-from conformance.race.walk import RaceWalks
+from conformance.race.walk import walks
 
 __all__ = ["PROTOCOL"]
 
@@ -23,18 +22,6 @@ GRAPHS: Mapping[str, Bounds] = {
     "RaceQueue": Bounds(checked=False, busy=2, queue=True),
     "RaceClose": Bounds(cpus=1),
 }
-
-
-@contextmanager
-def _adapter(graph: str, _: str, patience_s: float) -> Iterator[RaceAdapter]:
-    with Helpers() as helpers:
-        yield RaceAdapter(helpers, GRAPHS[graph], patience_s=patience_s)
-
-
-@contextmanager
-def _walks(_: str) -> Iterator[RaceWalks]:
-    with Helpers() as helpers:
-        yield RaceWalks(helpers)
 
 
 def _stress(seed: int, runs: int, say: Say) -> object:
@@ -86,8 +73,9 @@ PROTOCOL = Protocol(
     steps=("cancellation", "race"),  # of a solver's: those that a race waits for
     graphs=tuple(GRAPHS),
     threads=True,
-    adapter=_adapter,
-    walks=_walks,
+    shared=lambda _: Helpers(),
+    adapt=lambda helpers, graph, patience_s: RaceAdapter(helpers, GRAPHS[graph], patience_s=patience_s),
+    walk=walks,
     walking=(120, 60),
     mutants=MUTANTS,
     shows_in=SHOWS_IN,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from conformance.cancellation.environment import Helpers
-from conformance.engine import walk as engine
 from conformance.engine.gates import At, Idle
-from conformance.engine.replay import State
 from conformance.engine.stage import Moving
-from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
 from conformance.race.system import Bounds, RaceSystem
+from conformance.walking import Walk, Walking, positions
 
-__all__ = ["RaceWalks"]
+__all__ = ["walks"]
 
 ENGINES = ("s1", "s2", "s3")
 # What the model does not tell apart is how the race was set up: by the number of the variant.
@@ -26,17 +24,14 @@ _SETUPS = (
 )
 
 
-class _Walk:
+class _Walk(Walk[RaceSystem]):
     """One portfolio on one walk."""
 
-    def __init__(self, helpers: Helpers, bounds: Bounds) -> None:
-        self._system = RaceSystem(helpers, bounds)
-
     def moves(self) -> Mapping[Function, int]:
-        """Threads and engines go on most of the time; the rest is what disturbs them."""
-        return dict(self._moves()) or {Function({"name": "Rest"}): 1}
+        return super().moves() or {Function({"name": "Rest"}): 1}
 
     def _moves(self) -> Iterator[tuple[Function, int]]:
+        """Threads and engines go on most of the time; the rest is what disturbs them."""
         system = self._system
         players = system.stage.players
         for name, player in players.items():
@@ -67,7 +62,6 @@ class _Walk:
                 yield Function({"name": "Delay"}), 24
 
     def take(self, move: Function) -> str:
-        """Take the step; how it went."""
         if move["name"] == "Rest":
             return ""
         if move["name"] == "Opinion":
@@ -79,30 +73,11 @@ class _Walk:
         passed = self._system.advance(str(move["by"]), refuse_helper="outcome" in move)
         return passed.error or passed.outcome or str(move.get("outcome", ""))
 
-    def project(self) -> State:
-        """The real state."""
-        return self._system.project()
 
-    def close(self) -> None:
-        """End all threads and helpers."""
-        self._system.close()
-
-
-class RaceWalks:
-    """Races of three engines."""
-
-    invariants = invariants(3, third=True)
-    recordings: Sequence[Sequence[Recorded]] = ()
-
-    def __init__(self, helpers: Helpers) -> None:
-        self._helpers = helpers
-
-    def begin(self, variant: int) -> engine.Walk:
-        """A fresh portfolio, set up by ``variant``."""
-        return _Walk(self._helpers, _SETUPS[variant % len(_SETUPS)])
-
-    def shape(self, state: State) -> Hashable:
-        """The positions of the race and its parts, without their names."""
-        stage = state["stage"]
-        assert isinstance(stage, Function)
-        return state["race"], tuple(sorted(str(at) for at in stage.values()))
+def walks(helpers: Helpers) -> Walking:
+    """Races of three engines, set up by the variant."""
+    return Walking(
+        invariants(3, third=True),
+        lambda variant: _Walk(RaceSystem(helpers, _SETUPS[variant % len(_SETUPS)])),
+        lambda state: (state["race"], positions(state, "stage")),
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,23 +17,11 @@ from conformance.spool_admission.stress import stress
 from conformance.spool_admission.system import SpoolAdapter
 from conformance.spool_admission.trace import check, check_recorded, explain, lines_of
 from conformance.spool_admission.walk import BATCH as WALK_BATCH
-from conformance.spool_admission.walk import SpoolWalks
+from conformance.spool_admission.walk import walks
 
 __all__ = ["ENTRY", "PROTOCOL"]
 
 ENTRY = "conformance.spool_admission.consumer:consume"
-
-
-@contextmanager
-def _adapter(graph: str, mutant: str, patience_s: float) -> Iterator[SpoolAdapter]:
-    with Nursery(ENTRY, mutant) as nursery:
-        yield SpoolAdapter(nursery, patience_s=patience_s)
-
-
-@contextmanager
-def _walks(mutant: str) -> Iterator[SpoolWalks]:
-    with Nursery(ENTRY, mutant) as nursery:
-        yield SpoolWalks(nursery)
 
 
 def _recordings(seed: int, walks: Walks) -> Iterator[Recordings]:
@@ -82,8 +69,9 @@ PROTOCOL = Protocol(
     steps=("spool_admission",),
     graphs=("Graph",),
     threads=False,
-    adapter=_adapter,
-    walks=_walks,
+    shared=partial(Nursery, ENTRY),
+    adapt=lambda nursery, _, patience_s: SpoolAdapter(nursery, patience_s=patience_s),
+    walk=walks,
     walking=(30, 30),
     mutants=MUTANTS,
     hunting=Hunting(likely=40, others=40, longest=60, patience_s=3.0),

@@ -8,35 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 
-from conformance.engine import walk as engine
 from conformance.engine.gates import At, Nursery
 from conformance.engine.replay import State
-from conformance.engine.trace import Recorded
-from conformance.engine.values import Function, Value
+from conformance.engine.values import Function
 from conformance.spool_admission.environment import CONTENTS, SUFFIX
 from conformance.spool_admission.system import FAULT_AT_GATE, INVARIANTS, SpoolSystem
+from conformance.walking import Walk, Walking, positions
 
-__all__ = ["BATCH", "SpoolWalks"]
+__all__ = ["BATCH", "walks"]
 
 CONSUMERS = ("p", "q", "r")
 FILES = ("a", "b", "c", "d", "e")
 BATCH = 3
 
 
-class _Walk:
+class _Walk(Walk[SpoolSystem]):
     """One spool on one walk, recorded."""
 
-    def __init__(self, nursery: Nursery, variant: int, recordings: list[list[Recorded]]) -> None:
-        self._recording: list[Recorded] = []
-        self._recordings = recordings
+    def __init__(self, nursery: Nursery, variant: int) -> None:
+        super().__init__(
+            SpoolSystem(nursery, CONSUMERS, FILES, tuple(CONTENTS), batch=BATCH, variant=variant)
+        )
         self._fresh = list(FILES)
-        self._system = SpoolSystem(nursery, CONSUMERS, FILES, tuple(CONTENTS), batch=BATCH, variant=variant)
-
-    def moves(self) -> Mapping[Function, int]:
-        """Moves with weights: three of five continue a pass, the others disturb it."""
-        return dict(self._moves())
 
     def _moves(self) -> Iterator[tuple[Function, int]]:
+        """Three moves of five continue a pass, the others disturb it."""
         gates = self._gates()
         inside = [name for name, at in gates.items() if at.name != "TryLock"]
         for name, at in gates.items():
@@ -73,54 +69,25 @@ class _Walk:
         at = self._gates()[name]
         if action == "Crash":
             self._system.crash(name)
-            self._record(who, "Crash", {}, None, None)
+            self.record(who, "Crash", {}, None)
         elif action in FAULT_AT_GATE.values():
             self._system.fail(name, action)
-            self._record(who, at.name, at.params, None, "InjectedFault")
+            self.record(who, at.name, at.params, None, "InjectedFault")
         else:
             passed = self._system.advance(name)
-            self._record(who, passed.name, passed.params, passed.outcome, passed.error)
+            self.record(who, passed.name, passed.params, passed.outcome, passed.error)
             return passed.outcome or ""
         return ""
 
-    def _record(
-        self, who: str, action: str, params: Mapping[str, Value], outcome: str | None, error: str | None
-    ) -> None:
-        number = len(self._recording) + 1
-        self._recording.append(
-            Recorded(number, who, number, number, action, params, outcome, error, begun=number)
-        )
 
-    def project(self) -> State:
-        """The real state."""
-        return self._system.project()
-
-    def close(self) -> None:
-        """End the consumers and keep the recording."""
-        self._system.close()
-        if self._recording:
-            self._recordings.append(self._recording)
-
-
-class SpoolWalks:
+def walks(nursery: Nursery) -> Walking:
     """Spool admission with three consumers, five files and three contents."""
+    return Walking(INVARIANTS, lambda variant: _Walk(nursery, variant), _shape)
 
-    invariants = INVARIANTS
 
-    def __init__(self, nursery: Nursery) -> None:
-        self._nursery = nursery
-        self.recordings: list[list[Recorded]] = []
-
-    def begin(self, variant: int) -> engine.Walk:
-        """An empty spool."""
-        return _Walk(self._nursery, variant, self.recordings)
-
-    def shape(self, state: State) -> Hashable:
-        """Where the consumers stand, how full the batch is, and whether a file of it is stale."""
-        pcs, batches, stale = (state[name] for name in ("pc", "batch", "stale"))
-        assert isinstance(pcs, Function) and isinstance(batches, Function) and isinstance(stale, Function)
-        return (
-            tuple(sorted(map(str, pcs.values()))),
-            sum(len(batch) for batch in batches.values() if isinstance(batch, tuple)),
-            any(stale.values()),
-        )
+def _shape(state: State) -> Hashable:
+    """Where the consumers stand, how full the batch is, and whether a file of it is stale."""
+    batches, stale = state["batch"], state["stale"]
+    assert isinstance(batches, Function) and isinstance(stale, Function)
+    full = sum(len(batch) for batch in batches.values() if isinstance(batch, tuple))
+    return positions(state), full, any(stale.values())
