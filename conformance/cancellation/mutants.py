@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.mutants import Mutant, Substitution
+from conformance.engine.mutants import Mutant
 
 __all__ = ["MUTANTS", "SHOWS_IN"]
 
@@ -11,7 +11,7 @@ _GENERATION = "smtspool.solve.generation"
 
 
 def _mutant(name: str, fault: str, *changes: tuple[str, str], module: str = _PERSISTENT) -> Mutant:
-    return Mutant(name, fault, tuple(Substitution(module, old, new) for old, new in changes))
+    return Mutant.of(name, fault, *((module, old, new) for old, new in changes))
 
 
 MUTANTS = (
@@ -135,14 +135,10 @@ MUTANTS = (
         ),
         module=_GENERATION,
     ),
-    Mutant(
+    Mutant.of(
         "control",
         "nothing is changed but the spelling",
-        (
-            Substitution(
-                _PERSISTENT, "            if not siblings:\n", "            if len(siblings) == 0:\n"
-            ),
-        ),
+        (_PERSISTENT, "            if not siblings:\n", "            if len(siblings) == 0:\n"),
         control=True,
     ),
 )

@@ -48,6 +48,11 @@ class Mutant:
     substitutions: tuple[Substitution, ...]
     control: bool = False
 
+    @classmethod
+    def of(cls, name: str, fault: str, *changes: tuple[str, str, str], control: bool = False) -> Mutant:
+        """A mutant of some changes: module, old text, new text."""
+        return cls(name, fault, tuple(Substitution(*change) for change in changes), control)
+
     def to_json(self) -> str:
         """For the command line of the process that gets the fault."""
         return json.dumps([(s.module, s.old, s.new) for s in self.substitutions])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from conformance.engine.mutants import Mutant, Substitution
+from conformance.engine.mutants import Mutant
 
 __all__ = ["MUTANTS", "SHOWS_IN"]
 
@@ -19,7 +19,7 @@ _DOMAIN_PROBE = "smtspool.solve.domainprobe"
 
 
 def _mutant(name: str, fault: str, module: str, old: str, new: str) -> Mutant:
-    return Mutant(name, fault, (Substitution(module, old, new),))
+    return Mutant.of(name, fault, (module, old, new))
 
 
 MUTANTS = (
@@ -63,22 +63,20 @@ MUTANTS = (
         "            self._dirty = True\n        return True\n",
         "        return True\n",
     ),
-    Mutant(
+    Mutant.of(
         "runtime-before-artifact",
         "the runtime file is written before its artifact",
         (
-            Substitution(
-                _COORDINATOR,
-                "lambda: self._archive.write_artifact(candidate)",
-                "lambda: self._archive.write_late(candidate)",
-            ),
-            Substitution(
-                _COORDINATOR,
-                "lambda: self._archive.write_runtime(candidate)",
-                "lambda: self._archive.write_artifact(candidate)",
-            ),
-            Substitution(_ARCHIVE, "def write_runtime(", "def write_late("),
+            _COORDINATOR,
+            "lambda: self._archive.write_artifact(candidate)",
+            "lambda: self._archive.write_late(candidate)",
         ),
+        (
+            _COORDINATOR,
+            "lambda: self._archive.write_runtime(candidate)",
+            "lambda: self._archive.write_artifact(candidate)",
+        ),
+        (_ARCHIVE, "def write_runtime(", "def write_late("),
     ),
     _mutant(
         "nine-values",
@@ -194,15 +192,13 @@ MUTANTS = (
         "        if not self._dirty or not (force or self._due()):\n            return None\n",
         "        return None\n",
     ),
-    Mutant(
+    Mutant.of(
         "control",
         "nothing is changed but the spelling",
         (
-            Substitution(
-                _COORDINATOR,
-                "        if self._renewal:\n            return _Built.NEW, candidate\n",
-                "        if self._renewal is True:\n            return _Built.NEW, candidate\n",
-            ),
+            _COORDINATOR,
+            "        if self._renewal:\n            return _Built.NEW, candidate\n",
+            "        if self._renewal is True:\n            return _Built.NEW, candidate\n",
         ),
         control=True,
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.mutants import Mutant, Substitution
+from conformance.engine.mutants import Mutant
 
 __all__ = ["MUTANTS", "SHOWS_IN"]
 
@@ -10,9 +10,7 @@ _CLUSTER = "smtspool.cluster."
 
 
 def _mutant(name: str, fault: str, *changes: tuple[str, str, str]) -> Mutant:
-    return Mutant(
-        name, fault, tuple(Substitution(_CLUSTER + module, old, new) for module, old, new in changes)
-    )
+    return Mutant.of(name, fault, *((_CLUSTER + module, old, new) for module, old, new in changes))
 
 
 MUTANTS = (
@@ -146,15 +144,13 @@ MUTANTS = (
         "a rank that shuts down tells nobody",
         ("master", "            self._tell(Notice.STOP)\n", ""),
     ),
-    Mutant(
+    Mutant.of(
         "control",
         "nothing is changed but the spelling",
         (
-            Substitution(
-                _CLUSTER + "exchange",
-                "            return bool(answers)\n",
-                "            return len(answers) > 0\n",
-            ),
+            _CLUSTER + "exchange",
+            "            return bool(answers)\n",
+            "            return len(answers) > 0\n",
         ),
         control=True,
     ),

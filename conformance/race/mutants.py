@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.engine.mutants import Mutant, Substitution
+from conformance.engine.mutants import Mutant
 
 __all__ = ["MUTANTS", "SHOWS_IN"]
 
@@ -12,7 +12,7 @@ _PORTFOLIO = "smtspool.solve.portfolio"
 
 
 def _mutant(name: str, fault: str, *changes: tuple[str, str], module: str = _RACE) -> Mutant:
-    return Mutant(name, fault, tuple(Substitution(module, old, new) for old, new in changes))
+    return Mutant.of(name, fault, *((module, old, new) for old, new in changes))
 
 
 _TELL_SOLVER = "                runner.solver.cancel(self.query.id, reason)\n"
@@ -146,15 +146,13 @@ MUTANTS = (
         "a race that runs out of time waits on",
         ("                if self.clock() >= self.cutoff:\n", "                if False:\n"),
     ),
-    Mutant(
+    Mutant.of(
         "control",
         "nothing is changed but the spelling",
         (
-            Substitution(
-                _RACE,
-                "if unsats and not self.rules.confirm_unsat:",
-                "if unsats and (not self.rules.confirm_unsat):",
-            ),
+            _RACE,
+            "if unsats and not self.rules.confirm_unsat:",
+            "if unsats and (not self.rules.confirm_unsat):",
         ),
         control=True,
     ),
