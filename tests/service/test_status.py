@@ -23,6 +23,11 @@ from tests.service.support import ODD_ENGINE, equation, locked, query, submit, u
 from tests.store.support import in_child
 
 NOW = 1_000_000.0
+REQUESTS = [
+    {"engine": "bitwuzla", "checks": False, "waits_for": "reply", "seconds": 75.0},
+    {"engine": "z3", "checks": False, "waits_for": "helper", "seconds": 5.0},
+    {"engine": "cvc5", "checks": True, "waits_for": None, "seconds": None},
+]
 
 
 def shown(now: Snapshot, width: int = 120, height: int | None = None) -> str:
@@ -67,7 +72,8 @@ def busy(**more: Any) -> Snapshot:
         plate(
             pid,
             metrics_port=9000 + pid,
-            solving=[{"worker": "worker-1", "query": f"{pid:064x}", "seconds": 75.0}] * 4,
+            solving=[{"worker": "worker-1", "query": f"{pid:064x}", "seconds": 75.0, "requests": REQUESTS}]
+            * 4,
         )
         for pid in range(5)
     )
@@ -151,6 +157,7 @@ def test_a_service_that_died_is_named(campaign: Campaign) -> None:
     [
         {"started": "soon"}, {"written": float("nan")}, {"pid": 10**400}, {"engines": "z3"}, {"engines": [1]},
         {"failing": [{"loop": "x"}]}, {"failing": None}, {"solving": [7]}, {"last_error": "full"},
+        {"solving": [{"query": "x", "seconds": 1.0, "requests": [{"engine": "z3"}]}]},
         {"log_lines_lost": [1]}, {"state": None}, {"metrics_port": "x"},
     ],
 )  # fmt: skip
@@ -224,6 +231,19 @@ def test_it_fits(width: int, height: int, services: int, failing: int) -> None:
     for label in ("answered", "rate 1 · 15 min", "new inputs found"):
         assert any(label in line for line in lines)
     assert any("no service is running" in line for line in lines) is (services == 0)
+
+
+def test_the_requests_of_each_query_are_shown_where_there_is_room() -> None:
+    one = plate(
+        1, solving=[{"worker": "worker-1", "query": "3fa2" * 16, "seconds": 2.1, "requests": REQUESTS}]
+    )
+    now = busy(services=(one,), counters={}, profile=None)
+    asked = "solving 3fa23fa2 2.1 s · bitwuzla: reply, z3: helper, cvc5/check"
+    assert asked in shown(now, 80, 24) and asked in shown(now)
+    # A service of another version does not say it.
+    del one["solving"][0]["requests"]
+    assert "solving 3fa23fa2 2.1 s" in shown(now, 80, 24) and "bitwuzla: " not in shown(now, 80, 24)
+    assert "solving 00000000 1 min, 00000000 1 min" in shown(busy(), 80, 24)
 
 
 def test_figures_are_as_people_read_them() -> None:

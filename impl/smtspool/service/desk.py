@@ -10,11 +10,22 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from smtspool.solve import Cancellation, CancelReason
+from smtspool.solve import Cancellation, CancelReason, Portfolio
 from smtspool.store import Lease
 
-__all__ = ["Desk"]
+__all__ = ["Desk", "Solving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Solving:
+    """A query that a worker, named as its thread, solves with its portfolio; for how long, when asked."""
+
+    worker: str
+    query: str
+    seconds: float
+    portfolio: Portfolio
 
 
 class Desk:
@@ -27,7 +38,7 @@ class Desk:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._solving: dict[str, tuple[str, float]] = {}  # thread -> query, since when
+        self._solving: dict[str, tuple[str, float, Portfolio]] = {}  # thread -> query, since when
         self._held: dict[tuple[str, int], tuple[Lease, Cancellation]] = {}
         # When set, nothing more is claimed, and held leases are finished.
         self.draining = threading.Event()
@@ -61,23 +72,26 @@ class Desk:
             return self._held[lease.key][1]
 
     @contextmanager
-    def solving(self, lease: Lease) -> Iterator[None]:
-        """Record that the calling thread solves this query until the block ends."""
+    def solving(self, lease: Lease, portfolio: Portfolio) -> Iterator[None]:
+        """Record that the calling thread solves this query with its ``portfolio`` until the block ends."""
         worker = threading.current_thread().name
         with self._lock:
-            self._solving[worker] = (lease.query.id, self._clock())
+            self._solving[worker] = (lease.query.id, self._clock(), portfolio)
         try:
             yield
         finally:
             with self._lock:
                 del self._solving[worker]
 
-    def solving_now(self) -> list[tuple[str, str, float]]:
-        """For each query that is being solved: thread, query, seconds; the longest first."""
+    def solving_now(self) -> list[Solving]:
+        """The queries that are being solved, the longest first."""
         with self._lock:
             now = self._clock()
-            found = [(worker, query, now - since) for worker, (query, since) in self._solving.items()]
-        return sorted(found, key=lambda one: -one[2])
+            found = [
+                Solving(worker, query, now - since, portfolio)
+                for worker, (query, since, portfolio) in self._solving.items()
+            ]
+        return sorted(found, key=lambda one: -one.seconds)
 
     def lost(self, leases: Sequence[Lease]) -> None:
         """Stop solving the queries of these leases, which are lost."""

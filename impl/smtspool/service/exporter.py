@@ -103,7 +103,7 @@ class Exporter(Collector):
         yield self._gauge("jobs", "Queries that this service solves at a time", self._settings.jobs)
         solving = self._desk.solving_now()
         yield self._gauge("busy_jobs", "Queries that it is solving", len(solving))
-        longest = max((seconds for *_, seconds in solving), default=0.0)
+        longest = max((one.seconds for one in solving), default=0.0)
         yield self._gauge("longest_solving_seconds", "For how long it has been at one of them", longest)
         failing = self._family(GaugeMetricFamily, "failing", "Failures in a row of a loop", ["loop"])
         for loop, ailment in self._health.ailing().items():

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from smtspool import __version__
+from smtspool.errors import InfrastructureError
+from smtspool.solve import PortfolioView
 from smtspool.store import Presence, present
 
 from .campaign import Campaign
 from .config import Settings
-from .desk import Desk
+from .desk import Desk, Solving
 from .logs import dropped_lines, plain
 from .loops import Health
 
@@ -25,11 +27,14 @@ SERVICE_SCHEMA = "smtspool-service-v1"
 SHOW_SECONDS = 1.0
 # Limits under which a report fits on a plate, whatever characters are in it.
 MOST_SOLVING = 64
+MOST_REQUESTS = 64
+ENGINE_CHARACTERS = 40
 MOST_FAILING = 6
 MESSAGE_CHARACTERS = 300
 # The shape that readers of plates rely on. ``float`` stands for any number of a sane size, and a pair for its
 # first part or None.
 _AILMENT = {"loop": str, "since": float, "failures": float, "message": str}
+_REQUEST = {"engine": str, "checks": bool, "waits_for": (str, None), "seconds": (float, None)}
 _SHAPE: dict[str, Any] = {
     "host": str,
     "pid": float,
@@ -39,7 +44,7 @@ _SHAPE: dict[str, Any] = {
     "jobs": float,
     "engines": [str],
     "metrics_port": (float, None),
-    "solving": [{"query": str, "seconds": float}],
+    "solving": [{"query": str, "seconds": float, "requests": ([_REQUEST], None)}],
     "failing": [_AILMENT],
     "last_error": ({"at": float, "loop": str, "message": str}, None),
     "log_lines_lost": float,
@@ -82,8 +87,8 @@ def _fits(value: object, shape: Any) -> bool:
 class Plate:
     """The step of the thread that writes the plate. Other threads set :attr:`engines` and other attributes.
 
-    Times are seconds since the epoch; the ``seconds`` of a query that is being solved are those at
-    ``written``.
+    Times are seconds since the epoch; the ``seconds`` of a query that is being solved, and of a request, are
+    those at ``written``.
     """
 
     def __init__(
@@ -129,10 +134,6 @@ class Plate:
     def _members(self, state: str) -> dict[str, Any]:
         if self._desk.draining.is_set() and state != "ended":
             state = "draining"
-        solving = [
-            {"worker": worker, "query": query, "seconds": round(seconds, 3)}
-            for worker, query, seconds in self._desk.solving_now()
-        ]
         failing = [
             {
                 "loop": loop,
@@ -154,10 +155,49 @@ class Plate:
             "jobs": self._settings.jobs,
             "engines": self.engines,
             "metrics_port": self.port,
-            "solving": solving[:MOST_SOLVING],
+            "solving": _solving(self._desk.solving_now()[:MOST_SOLVING]),
             "failing": failing[:MOST_FAILING],
             "last_error": None
             if last is None
             else {"at": last.at, "loop": last.loop, "message": plain(last.message)[:MESSAGE_CHARACTERS]},
             "log_lines_lost": dropped_lines(),
         }
+
+
+def _solving(now: Sequence[Solving]) -> list[dict[str, Any]]:
+    """What is being solved. ``requests`` is left out where the plate has no room for them, and from the first
+    portfolio on whose lock is not free: a plate waits for one at most."""
+    found: list[dict[str, Any]] = []
+    room, free = MOST_REQUESTS, True
+    for one in now:
+        found.append({"worker": one.worker, "query": one.query, "seconds": round(one.seconds, 3)})
+        if not free or not room:
+            continue
+        try:
+            asked = _requests(one.portfolio.view(), one.query)
+        except InfrastructureError:
+            free = False
+            continue
+        if len(asked) <= room:
+            room -= len(asked)
+            found[-1]["requests"] = asked
+    return found
+
+
+def _requests(view: PortfolioView, query: str) -> list[dict[str, Any]]:
+    """The requests for this query; the worker may be at the next one by now, or at the values of terms."""
+    started = {
+        part.solver: part.started for race in view.races if race.query_id == query for part in race.parts
+    }
+    return [
+        {
+            "engine": solver.engine[:ENGINE_CHARACTERS],
+            "checks": checks,
+            "waits_for": None if request.waiting is None else request.waiting.value,
+            "seconds": round(view.taken - started[solver.name], 3) if solver.name in started else None,
+        }
+        for checks, solvers in ((False, view.solvers), (True, view.checkers))
+        for solver in solvers
+        for request in solver.requests
+        if request.query_id == query
+    ]

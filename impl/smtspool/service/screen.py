@@ -47,14 +47,18 @@ def status_screen(
     progress, answers = _progress(now), _answers(now)
     engines = _engines(now)
     columns = [progress, answers]
-    sections = [_Section(_trouble(now, width - 2 * BORDER), 3), _Section(_services(now), 2)]
+    services = _Section(_services(now, detailed=True), 2)
+    sections = [_Section(_trouble(now, width - 2 * BORDER), 3), services]
     if width < WIDE:
         sections.append(_Section(_table_lines(engines), 1))
     else:
         columns.append(engines)
     sections.append(_Section(_profile(now), 0))
     if height is not None:
-        _fit(sections, height - BORDER - max(map(len, columns)))
+        room = height - BORDER - max(map(len, columns))
+        if sum(len(section.lines) for section in sections) > room:
+            services.lines = _services(now, detailed=False)
+        _fit(sections, room)
     lines = [line for section in sections for line in section.lines]
     for line in lines:
         line.no_wrap, line.overflow = True, "ellipsis"
@@ -186,7 +190,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(plain(text), width, subsequent_indent="  ", max_lines=2, placeholder=" …")
 
 
-def _services(now: Snapshot) -> list[Text]:
+def _services(now: Snapshot, *, detailed: bool) -> list[Text]:
+    """A line for each, and below it what it solves: a line for each query, or one for all."""
     lines = []
     for one in now.living:
         if "pid" not in one:
@@ -195,11 +200,24 @@ def _services(now: Snapshot) -> list[Text]:
         lines.append(Text(_service(now, one)))
         lasting = now.taken - one["written"]
         solving = [
-            f"{solved['query'][:8]} {duration(solved['seconds'] + lasting)}" for solved in one["solving"]
+            (f"{plain(solved['query'][:8])} {duration(solved['seconds'] + lasting)}", _requests(solved))
+            for solved in one["solving"]
         ]
-        if solving:
-            lines.append(Text(f"  solving {', '.join(solving)}", style="dim"))
+        if detailed:
+            shown = [f"{what}{requests}" for what, requests in solving]
+        else:
+            shown = [", ".join(what for what, _ in solving)] if solving else []
+        lines += [Text(f"  solving {line}", style="dim") for line in shown]
     return lines
+
+
+def _requests(solved: Mapping[str, Any]) -> str:
+    """The engines that are asked, each with what its request waits for, if that is known."""
+    shown = []
+    for one in solved.get("requests") or ():
+        engine = one["engine"] + ("/check" if one["checks"] else "")
+        shown.append(f"{engine}: {one['waits_for']}" if one["waits_for"] else engine)
+    return plain(f" · {', '.join(shown)}") if shown else ""
 
 
 def _service(now: Snapshot, one: Mapping[str, Any]) -> str:

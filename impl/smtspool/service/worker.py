@@ -145,7 +145,7 @@ class Worker:
         commit_at = float("inf")
         while self._unanswered and self._clock() < until and not self._desk.draining.is_set():
             lease = self._unanswered[0]
-            with self._desk.solving(lease):
+            with self._desk.solving(lease, portfolio):
                 answer = self._answer(portfolio, lease)
             if answer is None:
                 continue

@@ -125,6 +125,7 @@ class Portfolio:
     def view(self) -> PortfolioView:
         """A view of the portfolio; from any thread. Raises InfrastructureError if a lock is not free."""
         return PortfolioView(
+            self._clock(),
             self._closing,
             tuple(race.view() for race in self.races),
             tuple(lane.view() for lane in self._lanes.values()),

@@ -91,7 +91,7 @@ class Runner:
     def view(self) -> PartView:
         """The state of this part."""
         known = self.finding is not None or self.trouble is not None
-        return PartView(self.solver.name, self.attempt_id, _part(self.future), known, self.told)
+        return PartView(self.solver.name, self.attempt_id, self.started, _part(self.future), known, self.told)
 
     @property
     def complaint(self) -> str:

@@ -1,4 +1,4 @@
-"""Snapshots of solvers and races: for ``status``, for a debugger, for conformance.
+"""Snapshots of solvers and races: for the plate of a service, for a debugger, for conformance.
 
 A view is a copy of one object, made under the lock of that object and from any thread, so it shows a state in
 which the object was. The views inside a :class:`PortfolioView` are made one after the other.
@@ -91,10 +91,12 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartView:
-    """An engine in a race. ``known``: the race has read its outcome; ``told``: why it was dismissed."""
+    """An engine in a race, since ``started``. ``known``: the race has read its outcome; ``told``: why it was
+    dismissed."""
 
     solver: str
     attempt_id: str
+    started: float
     part: Part
     known: bool
     told: CancelReason | None
@@ -128,8 +130,10 @@ class Closing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PortfolioView:
-    """A portfolio: ``solvers`` answer queries, ``checkers`` check models, each in the fixed order."""
+    """A portfolio: ``solvers`` answer queries, ``checkers`` check models, each in the fixed order. ``taken``
+    is when it was looked at, by the clock of all times in it."""
 
+    taken: float
     closing: Closing
     races: tuple[RaceView, ...]
     solvers: tuple[SolverView, ...]
