@@ -6,7 +6,8 @@ import time
 
 from smtspool.query import Status, parse_smt2
 from smtspool.solve.cancellation import Cancellation, CancelReason
-from smtspool.solve.persistent import PersistentSolver, _Registration
+from smtspool.solve.persistent import PersistentSolver
+from smtspool.solve.registration import Registration
 from tests.solve.gates import Thread, gates
 from tests.solve.scripted import ScriptedServer
 
@@ -20,10 +21,10 @@ SLOW, FAST = (
 class PublishedAfterTheLock(PersistentSolver):
     """The design before F381: a request can be cancelled only once it has its turn at the helper."""
 
-    def _register(self, me: _Registration, cancellation: Cancellation | None) -> None:
+    def _register(self, me: Registration, cancellation: Cancellation | None) -> None:
         """Nothing yet: this is the bug."""
 
-    def _acquire_io(self, me: _Registration) -> bool:
+    def _acquire_io(self, me: Registration) -> bool:
         acquired = super()._acquire_io(me)
         super()._register(me, None)
         return acquired
