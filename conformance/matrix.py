@@ -105,7 +105,11 @@ SUBJECTS = (
         CANCELLATION,
         ("smtspool.solve.persistent",),
         replace(CANCELLATION.hunting, likely=600, others=600, first="GraphFaults"),
-        ("tests/solve/test_persistent.py", "tests/solve/test_cancellation_history.py"),
+        (
+            "tests/solve/test_persistent.py",
+            "tests/solve/test_solver_view.py",
+            "tests/solve/test_cancellation_history.py",
+        ),
     ),
 )
 
