@@ -2,6 +2,7 @@
 # make test    everything that must hold
 # make whole   all of what the tests take a sample of
 # make quick   lint, types and the fast tests, for every edit
+# make pythons the fast tests, or those in TESTS, on every Python from 3.11 to 3.14 that is installed
 # make models       TLC on every model, against the pinned results
 # make models-long  every safety run with one bound raised, for long nights
 # make conformance  every model driven through the code, with figures
@@ -12,7 +13,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test whole quick bench lint clean models models-long conformance races mutants
+.PHONY: run test whole quick pythons bench lint clean models models-long conformance races mutants
 
 # The stamp is touched only after pip succeeded, so an interrupted set-up is repeated.
 $(VENV)/stamp: pyproject.toml constraints.txt
@@ -54,6 +55,9 @@ whole: $(VENV)/stamp
 quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
 
+pythons:
+	$(PYTHON) conformance/pythons.py $(TESTS)
+
 races: $(VENV)/stamp
 	$(BIN)/python -m conformance race --races 10000
 
@@ -61,5 +65,5 @@ bench: $(VENV)/bench-stamp
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
