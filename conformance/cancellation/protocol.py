@@ -9,12 +9,13 @@ from conformance.cancellation.mutants import MUTANTS, SHOWS_IN
 from conformance.cancellation.projection import MODULE
 from conformance.cancellation.stress import stress
 from conformance.cancellation.system import Bounds, CancellationAdapter
-from conformance.cancellation.trace import check, explain
+from conformance.cancellation.trace import check
 from conformance.cancellation.walk import walks
 from conformance.cancellation.windows import SOLVING, check_recorded
 from conformance.contract import Expected, Hunting, Judge, Protocol, Recordings
 from conformance.engine.replay import Divergence
 from conformance.engine.walk import Walks
+from conformance.traces import explain
 
 __all__ = ["PROTOCOL"]
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from conformance.cancellation.projection import MODULE
 from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, validate
 from conformance.engine.values import Value, function
+from conformance.traces import ALL, changed
 
-__all__ = ["check", "damage", "explain", "prepare"]
+__all__ = ["check", "damage", "prepare"]
 
 CLOSER = "k"
-ALL = "all"
 _TRACE = MODULE.with_name("TraceCancellation.tla")
 _REPLIES = {"sat": "sat", "unsat": "sat", "unknown": "sat"}
 OTHER = {
@@ -129,27 +130,10 @@ def check(recordings: Sequence[Sequence[Recorded]]) -> list[Verdict]:
     return validate(_TRACE, [prepare(lines, letters) for lines in shared], constants)
 
 
-def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
-    """The first lines that no step of the model explains, and where the model has the request."""
-    if verdict.accepted:
-        return f"{verdict.lines} lines, all explained"
-    line = lines[verdict.explained]
-    went = line.error or line.outcome
-    return (
-        f"{verdict.explained} of {verdict.lines} lines are explained, the next is not:\n"
-        f"  line {line.number}: {line.who} {line.action} {dict(line.params)} -> {went}; "
-        f"the model has it at {verdict.enabled[ALL]}"
-    )
-
-
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
     """Every systematic damage of a recording."""
 
     def place(line: Recorded) -> str:
         return f"{line.action} -> {line.outcome}"
 
-    def changes(line: Recorded) -> Mapping[str, Recorded]:
-        went = OTHER.get(line.outcome or "")
-        return {f"goes {went}": replace(line, outcome=went)} if went else {}
-
-    return engine.damage(lines, place, changes, engine.of_one_thread)
+    return engine.damage(lines, place, partial(changed, outcomes=OTHER), engine.of_one_thread)

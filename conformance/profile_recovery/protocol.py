@@ -15,9 +15,10 @@ from conformance.profile_recovery.oracle import ANSWERS, DOMAINS, check_answers,
 from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
 from conformance.profile_recovery.stress import stress
 from conformance.profile_recovery.system import MODULE, Bounds, ProfileAdapter
-from conformance.profile_recovery.trace import check, explain
+from conformance.profile_recovery.trace import check
 from conformance.profile_recovery.walk import BOUNDS as WALK_BOUNDS
 from conformance.profile_recovery.walk import walks
+from conformance.traces import explain
 
 __all__ = ["ENTRY", "PROTOCOL"]
 

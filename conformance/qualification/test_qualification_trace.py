@@ -4,9 +4,9 @@ the same under ``mpiexec``."""
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from conformance.qualification.environment import places
 from conformance.qualification.mpi import Job, job
 from conformance.qualification.sweep import CALLS, FreeRun, Strike, sweep
 from conformance.qualification.trace import check, damage, explain
+from conformance.traces import harmless, survivors
 
 TWO = ("hosta", "hostb")
 
@@ -67,15 +68,9 @@ def test_every_systematic_damage_is_rejected_or_harmless() -> None:
             .lines
         )
     damaged = damage(lines)
-    whole, *verdicts = check([lines, *damaged.values()], TWO)
-    assert whole.accepted, explain(lines, whole)
-    survivors = [name for name, verdict in zip(damaged, verdicts, strict=True) if verdict.accepted]
-    unexplained = [name for name in survivors if not any(re.search(why, name) for why in HARMLESS)]
-    # A recording may end anywhere: without its last line, a rank was simply not there yet.
-    last = {line.who: line.number for line in lines}
-    assert {int(name.split()[1]) for name in unexplained if name.endswith("dropped")} <= set(last.values())
-    assert [name for name in unexplained if not name.endswith("dropped")] == []
-    assert len(survivors) < len(damaged) / 4
+    survived = survivors(lines, damaged, partial(check, hosts=TWO))
+    assert survived <= harmless(lines, damaged, HARMLESS)
+    assert len(survived) < len(damaged) / 4
 
 
 later = itertools.count(1_000_000)

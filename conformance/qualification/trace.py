@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 
+from conformance import traces
 from conformance.engine import trace as engine
 from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.qualification.projection import MODULE
+from conformance.traces import ALL, changed
 
 __all__ = ["check", "damage", "explain", "prepare"]
 
-ALL = "all"
 _TRACE = MODULE.with_name("TraceQualification.tla")
 _CONTROL = {"KeyboardInterrupt", "SystemExit", "GeneratorExit"}
 _FILES = {"OSError", "FileNotFoundError", "PermissionError"}
@@ -92,20 +93,8 @@ def check(
 
 
 def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
-    """The first line that no step of the model explains, and where the model has the ranks."""
-    told = _told(lines)
-    if verdict.accepted:
-        return f"{verdict.lines} lines, all explained"
-    line = told[verdict.explained] if len(verdict.at) == 1 else None
-    where = (
-        ""
-        if line is None
-        else f": {line.who} {line.action} {dict(line.params)} -> {line.outcome} {line.error}"
-    )
-    return (
-        f"{verdict.explained} of {verdict.lines} lines are explained, the next is not{where}; "
-        f"the model has {dict(verdict.at)} at {dict(verdict.enabled)}"
-    )
+    """The first lines that no step of the model explains, and where the model has the ranks."""
+    return traces.explain(_told(lines), verdict)
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
@@ -114,8 +103,4 @@ def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
     def place(line: Recorded) -> str:
         return f"{line.who} {line.action} {line.params.get('phase', '')} -> {line.outcome or line.error}"
 
-    def changes(line: Recorded) -> Mapping[str, Recorded]:
-        other = OTHER.get(line.outcome or "")
-        return {f"goes {other}": replace(line, outcome=other)} if other else {}
-
-    return engine.damage(lines, place, changes, engine.of_one_thread)
+    return engine.damage(lines, place, partial(changed, outcomes=OTHER), engine.of_one_thread)

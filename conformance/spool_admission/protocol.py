@@ -15,9 +15,10 @@ from conformance.spool_admission.projection import MODULE
 from conformance.spool_admission.stress import BATCH as STRESS_BATCH
 from conformance.spool_admission.stress import stress
 from conformance.spool_admission.system import SpoolAdapter
-from conformance.spool_admission.trace import check, check_recorded, explain, lines_of
+from conformance.spool_admission.trace import check, check_recorded, lines_of
 from conformance.spool_admission.walk import BATCH as WALK_BATCH
 from conformance.spool_admission.walk import walks
+from conformance.traces import explain
 
 __all__ = ["ENTRY", "PROTOCOL"]
 

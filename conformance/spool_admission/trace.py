@@ -22,8 +22,9 @@ from conformance.engine.trace import Recorded, Trace, Verdict, needs, validate
 from conformance.engine.values import Value, function
 from conformance.recording import Checked
 from conformance.spool_admission.projection import MODULE
+from conformance.traces import changed, explain, in_full, short_names
 
-__all__ = ["check", "check_recorded", "damage", "explain", "lines_of", "prepare"]
+__all__ = ["check", "check_recorded", "damage", "lines_of", "prepare"]
 
 ACTIONS = {"TryLock", "List", "Open", "Verify", "Commit", "WriteSidecar", "Move", "Release", "Start", "Crash"}
 NEXT = {
@@ -87,15 +88,14 @@ class Prepared:
     """A recording as TLC takes it: the lines by process, under the names c1, c2, ... and f1, f2, ..."""
 
     trace: Trace
-    who: Mapping[str, str]  # c1 -> process
+    who: Mapping[str, str]  # process -> c1
     names: Mapping[str, str]  # f1 -> name of the file
 
 
 def prepare(lines: Sequence[Recorded], *, early: bool) -> Prepared:
     """The lines by process, each with what it needs: other lines, files, contents. ``early`` if nobody knows
     what ended a pass."""
-    # TLC's states are as wide as there are names, so each recording numbers its own from one.
-    who = {who: f"c{n}" for n, who in enumerate(dict.fromkeys(line.who for line in lines), 1)}
+    who = short_names(lines)
     files = _files(lines)
     short = {file: f"f{n}" for n, file in enumerate(sorted({f for f in files if f is not None}), 1)}
     now = {name: short[name, 0] for name, times in short if times == 0}
@@ -122,11 +122,7 @@ def prepare(lines: Sequence[Recorded], *, early: bool) -> Prepared:
         }
         (begins.add if line.action == "List" else begins.discard)(line.who)
         trace.setdefault(who[line.who], []).append(function(record))
-    return Prepared(
-        trace,
-        {number: name for name, number in who.items()},
-        {number: name for (name, _), number in short.items()},
-    )
+    return Prepared(trace, who, {number: name for (name, _), number in short.items()})
 
 
 def _outcome(line: Recorded) -> str:
@@ -240,36 +236,13 @@ def check(
 
 def _in_full(prepared: Prepared, verdict: Verdict) -> Verdict:
     """The verdict with the names of the recording."""
-    enabled: dict[str, Value] = {}
-    for short, who in prepared.who.items():
-        steps = verdict.enabled[short]
+
+    def told(steps: Value) -> Value:
         assert isinstance(steps, frozenset)
         texts = [[str(part) for part in step] for step in steps if isinstance(step, tuple)]
-        enabled[who] = " or ".join(sorted(f"{name} {prepared.names.get(f, f)}".strip() for name, f in texts))
-    return replace(
-        verdict, at={who: verdict.at[short] for short, who in prepared.who.items()}, enabled=enabled
-    )
+        return " or ".join(sorted(f"{name} {prepared.names.get(f, f)}".strip() for name, f in texts))
 
-
-def explain(lines: Sequence[Recorded], verdict: Verdict) -> str:
-    """The first lines that no step of the model explains, and what it would allow instead."""
-    if verdict.accepted:
-        return f"{sum(line.number > 0 for line in lines)} lines, all explained"
-    seen: dict[str, int] = {}
-    stuck = []
-    for line in lines:
-        seen[line.who] = seen.get(line.who, 0) + 1
-        if line.number and seen[line.who] == verdict.at.get(line.who, 0) + 1:
-            told = {key: value for key, value in line.params.items() if key != "consumer"}
-            went = f" -> {line.error or line.outcome}" if line.error or line.outcome else ""
-            stuck.append(
-                f"  line {line.number}: {line.who} {line.action} {told or ''}{went}\n"
-                f"    enabled there: {verdict.enabled[line.who]}"
-            )
-    return (
-        f"{verdict.explained} lines are explained; no step of the model explains the next"
-        f"{', which is one of' if len(stuck) > 1 else ''}:\n" + "\n".join(stuck)
-    )
+    return in_full(verdict, prepared.who, told)
 
 
 def check_recorded(lines: Sequence[Recorded]) -> Checked:
@@ -288,18 +261,13 @@ def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:
         return replace(after, clock=line.clock), replace(line, clock=after.clock)
 
     def changes(line: Recorded) -> Mapping[str, Recorded]:
-        changed: dict[str, Recorded] = {}
-        if line.action in NEXT:
-            changed[f"becomes {NEXT[line.action]}"] = replace(line, action=NEXT[line.action])
-        if line.outcome in OTHER:
-            went = OTHER[line.outcome]
-            changed[f"goes {went} not {line.outcome}"] = replace(line, outcome=went)
+        found = changed(line, OTHER, NEXT)
         if "file" in line.params and len(files) > 1:
             wrong = next(name for name in files if name != line.params["file"])
-            changed[f"is about {wrong}"] = replace(line, params={**line.params, "file": wrong})
+            found[f"is about {wrong}"] = replace(line, params={**line.params, "file": wrong})
         if len(others) > 1 and line.action not in ("Start", "Crash"):
             wrong = next(name for name in others if name != line.who)
-            changed[f"is of {wrong}"] = replace(line, who=wrong)
-        return changed
+            found[f"is of {wrong}"] = replace(line, who=wrong)
+        return found
 
     return engine.damage(lines, lambda line: line.action, changes, swapped)
