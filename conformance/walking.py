@@ -12,7 +12,7 @@ from conformance.engine.replay import Invariant, State
 from conformance.engine.trace import Recorded
 from conformance.engine.values import Function
 
-__all__ = ["Walk", "Walking", "positions"]
+__all__ = ["Walk", "Walking"]
 
 
 class _System(Protocol):
@@ -78,10 +78,3 @@ class Walking:
         walk = self.start(variant)
         self._lines.append(walk.lines)
         return walk
-
-
-def positions(state: State, of: str = "pc") -> tuple[str, ...]:
-    """Where the participants stand, whichever they are."""
-    found = state[of]
-    assert isinstance(found, Function)
-    return tuple(sorted(str(at) for at in found.values()))

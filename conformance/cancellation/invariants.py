@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from conformance.engine.replay import Invariant, State
-from conformance.engine.values import Function, Value
+from conformance.engine.values import Value
+from conformance.states import each, members
 
 __all__ = ["INVARIANTS", "NOBODY", "NONE", "UNSETTLED"]
 
@@ -15,24 +16,16 @@ UNSETTLED = frozenset(
 )
 
 
-def _all(state: State, name: str) -> Mapping[Value, Value]:
-    value = state[name]
-    assert isinstance(value, Function)
-    return value
-
-
 INSIDE = UNSETTLED - {"acquire", "queued"}
 WORKING = frozenset({"exchange", "asked", "answer", "settle"})
 
 
 def _pcs(state: State) -> Iterator[tuple[Value, Value]]:
-    return iter(_all(state, "pc").items())
+    return iter(each(state, "pc").items())
 
 
 def _running(state: State, name: str = "running") -> frozenset[Value]:
-    value = state[name]
-    assert isinstance(value, frozenset)
-    return value
+    return members(state, name)
 
 
 def _lives(state: State) -> tuple[Value, ...]:
@@ -48,24 +41,24 @@ def _life(state: State, number: Value) -> Value:
 
 def _captured(state: State) -> set[Value]:
     """The generations in the hands of those who cancel and close."""
-    return {g for w, g in _all(state, "hand").items() if w not in _all(state, "pc") and g != 0}
+    return {g for w, g in each(state, "hand").items() if w not in each(state, "pc") and g != 0}
 
 
 def _exact_interrupt(state: State) -> bool:
     return all(
-        _all(state, "reason")[r] != NONE
+        each(state, "reason")[r] != NONE
         for r, at in _pcs(state)
-        if at in WORKING and _all(state, "used")[r] in _captured(state)
+        if at in WORKING and each(state, "used")[r] in _captured(state)
     )
 
 
 def _lost(state: State, request: Value, at: Value) -> bool:
-    knows = _all(state, "reason" if at in UNSETTLED else "ended")[request]
+    knows = each(state, "reason" if at in UNSETTLED else "ended")[request]
     return request in _running(state, "due") and knows == NONE
 
 
 def _exactly(state: State, request: Value) -> bool:
-    ended, due = _all(state, "ended")[request], request in _running(state, "due")
+    ended, due = each(state, "ended")[request], request in _running(state, "due")
     if ended == "deadline":
         return request in _running(state, "late")
     return due == (ended != NONE)
@@ -76,26 +69,26 @@ INVARIANTS: Mapping[str, Invariant] = {
     "ExactActiveInterrupt": _exact_interrupt,
     "NoLostCancellation": lambda s: not any(_lost(s, r, at) for r, at in _pcs(s)),
     "CleanupTotality": lambda s: all(
-        r not in (s["holder"], s["active"]) and _all(s, "hand")[r] == 0
+        r not in (s["holder"], s["active"]) and each(s, "hand")[r] == 0
         for r, at in _pcs(s)
         if at in ("register", "done")
     ),
     "ColdRecovery": lambda s: all(
-        _all(s, "used")[r] != s["generation"]
-        for r, ended in _all(s, "ended").items()
-        if ended != NONE and _all(s, "used")[r] != 0
+        each(s, "used")[r] != s["generation"]
+        for r, ended in each(s, "ended").items()
+        if ended != NONE and each(s, "used")[r] != 0
     ),
     "SignalHitsOnlyTold": lambda s: all(
-        _all(s, "reason")[r] != NONE for r, heard in _all(s, "heard").items() if heard == "killed"
+        each(s, "reason")[r] != NONE for r, heard in each(s, "heard").items() if heard == "killed"
     ),
     "CancelledExactly": lambda s: all(_exactly(s, r) for r, at in _pcs(s) if at in ("retire", "unregister")),
     "NoEventSurvives": lambda s: all(
-        r not in _running(s) and _all(s, "reason")[r] == NONE
+        r not in _running(s) and each(s, "reason")[r] == NONE
         for r, at in _pcs(s)
         if at in ("register", "done")
     ),
     "RetiredNeverAnswers": lambda s: (
-        all(_life(s, _all(s, "used")[r]) == "valid" for r, at in _pcs(s) if at == "asked")
+        all(_life(s, each(s, "used")[r]) == "valid" for r, at in _pcs(s) if at == "asked")
         and (s["generation"] == 0 or _life(s, s["generation"]) != "retired")
     ),
     "ClosedIsEmpty": lambda s: (
@@ -109,8 +102,8 @@ INVARIANTS: Mapping[str, Invariant] = {
     ),
     "OneInside": lambda s: all((at in INSIDE) == (s["holder"] == r) for r, at in _pcs(s)),
     "ToldIsAimedAt": lambda s: all(
-        _all(s, "used")[r] in _captured(s)
+        each(s, "used")[r] in _captured(s)
         for r, at in _pcs(s)
-        if at == "asked" and _all(s, "reason")[r] != NONE
+        if at == "asked" and each(s, "reason")[r] != NONE
     ),
 }

@@ -8,7 +8,7 @@ from conformance.cancellation.environment import Helpers
 from conformance.cancellation.mutants import MUTANTS, SHOWS_IN
 from conformance.cancellation.projection import MODULE
 from conformance.cancellation.stress import stress
-from conformance.cancellation.system import Bounds, CancellationAdapter
+from conformance.cancellation.system import Bounds, adapter
 from conformance.cancellation.trace import check
 from conformance.cancellation.walk import walks
 from conformance.cancellation.windows import SOLVING, check_recorded
@@ -75,9 +75,7 @@ PROTOCOL = Protocol(
     graphs=tuple(GRAPHS),
     threads=True,
     shared=lambda _: Helpers(),
-    adapt=lambda helpers, graph, patience_s: CancellationAdapter(
-        helpers, GRAPHS[graph], patience_s=patience_s
-    ),
+    adapt=lambda helpers, graph, patience_s: adapter(helpers, GRAPHS[graph], patience_s),
     walk=walks,
     walking=(60, 50),
     mutants=MUTANTS,

@@ -8,17 +8,18 @@ which is real but for the leaps that let a deadline pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from conformance.adapters import GraphAdapter
 from conformance.cancellation.environment import Clock, Helpers, Server, stands
 from conformance.cancellation.invariants import INVARIANTS, NONE, UNSETTLED
 from conformance.cancellation.projection import CLOSER, MODULE, Projection, request_of
 from conformance.engine.gates import At, Idle, Passed
-from conformance.engine.replay import Divergence, Refused, State
+from conformance.engine.replay import Divergence, Refused
 from conformance.engine.stage import Player, Stage
 from conformance.engine.values import Function
 from conformance.seam import Seam
@@ -33,7 +34,7 @@ from smtspool.solve import (
     PersistentSolver,
 )
 
-__all__ = ["INVARIANTS", "MODULE", "Bounds", "CancellationAdapter", "CancellationSystem", "Helpers"]
+__all__ = ["INVARIANTS", "MODULE", "Bounds", "CancellationSystem", "Helpers", "adapter"]
 
 FAR_S, NEAR_S = 1e7, 1e5  # deadlines that never pass, and those that a leap of the clock makes pass
 
@@ -257,19 +258,10 @@ class CancellationSystem(Projection):
             raise Divergence(f"Spawn without a helper went {passed}")
 
 
-class CancellationAdapter:
+def adapter(helpers: Helpers, bounds: Bounds, patience_s: float) -> GraphAdapter:
     """The bounded model's threads and helpers, as real ones."""
-
-    invariants = INVARIANTS
-    external = frozenset({"CancelSolver", "Close", "CallOff", "Reply", "Crash", "Expire", "FailSpawn"})
-    kills = frozenset({"Crash"})
-    excluded: Mapping[str, Callable[[Function, State], bool]] = {}
-
-    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        self._helpers = helpers
-        self._bounds = bounds
-        self._patience_s = patience_s
-
-    def start(self, initial: State, variant: int) -> CancellationSystem:
-        """A fresh solver, with a thread for everybody."""
-        return CancellationSystem(self._helpers, self._bounds, patience_s=self._patience_s)
+    return GraphAdapter(
+        invariants=INVARIANTS,
+        external=frozenset({"CancelSolver", "Close", "CallOff", "Reply", "Crash", "Expire", "FailSpawn"}),
+        start=lambda initial, variant: CancellationSystem(helpers, bounds, patience_s=patience_s),
+    )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from conformance.cancellation.system import INVARIANTS, Bounds, CancellationSystem, Helpers
 from conformance.engine.gates import At, Idle
 from conformance.engine.values import Function
-from conformance.walking import Walk, Walking, positions
+from conformance.states import each, positions
+from conformance.walking import Walk, Walking
 
 __all__ = ["walks"]
 
@@ -31,8 +32,7 @@ class _Walk(Walk[CancellationSystem]):
                 yield Function({"name": player.position.name, "by": name}), 9
                 if player.position.name == "Spawn":
                     yield Function({"name": "FailSpawn", "by": name}), 1
-        pc = system.project()["pc"]
-        assert isinstance(pc, Function)
+        pc = each(system.project(), "pc")
         for request in (name for name, at in pc.items() if at == "asked"):
             yield Function({"name": "Reply", "by": request, "finding": "answer"}), 6
             yield Function({"name": "Reply", "by": request, "finding": "error"}), 1

@@ -92,7 +92,7 @@ class Adapter(Protocol):
         """Refusals that cannot be attempted, because what the real system would then do is left out of the
         model: by action, when."""
 
-    def start(self, initial: State, variant: int) -> System:
+    def start(self, initial: State, variant: int, /) -> System:
         """A fresh system in an initial state. What the model does not tell apart (which kind of bad file,
         which way of replacing) follows from ``variant``, another number for each tour."""
 

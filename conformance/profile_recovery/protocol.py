@@ -14,7 +14,7 @@ from conformance.profile_recovery.mutants import MUTANTS, SHOWS_IN
 from conformance.profile_recovery.oracle import ANSWERS, DOMAINS, check_answers, check_domains
 from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
 from conformance.profile_recovery.stress import stress
-from conformance.profile_recovery.system import MODULE, Bounds, ProfileAdapter
+from conformance.profile_recovery.system import MODULE, Bounds, adapter
 from conformance.profile_recovery.trace import check
 from conformance.profile_recovery.walk import BOUNDS as WALK_BOUNDS
 from conformance.profile_recovery.walk import walks
@@ -124,7 +124,7 @@ PROTOCOL = Protocol(
     graphs=tuple(GRAPHS),
     threads=False,
     shared=partial(Nursery, ENTRY),
-    adapt=lambda nursery, graph, patience_s: ProfileAdapter(nursery, GRAPHS[graph], patience_s=patience_s),
+    adapt=lambda nursery, graph, patience_s: adapter(nursery, GRAPHS[graph], patience_s),
     walk=walks,
     walking=(30, 60),
     mutants=MUTANTS,

@@ -11,12 +11,13 @@ import os
 import select
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conformance.adapters import GraphAdapter
 from conformance.engine.gates import At, Dead, GateError, Idle, Nursery, Participant, Passed
 from conformance.engine.module import variables
 from conformance.engine.replay import Divergence, Refused, State, gate_of
@@ -25,7 +26,7 @@ from conformance.profile_recovery.environment import Built, Catalogue, Folder, T
 from conformance.profile_recovery.invariants import invariants
 from conformance.profile_recovery.process import coordinate
 
-__all__ = ["MODULE", "VARIABLES", "Bounds", "ProfileAdapter", "ProfileSystem", "coordinate"]
+__all__ = ["MODULE", "VARIABLES", "Bounds", "ProfileSystem", "adapter", "coordinate"]
 
 MODULE = Path(__file__).parents[2] / "models" / "profile_recovery" / "ProfileRecovery.tla"
 VARIABLES = variables(MODULE)
@@ -365,26 +366,18 @@ def _is_up(_: Function, state: State) -> bool:
     return state["pc"] != "down"
 
 
-class ProfileAdapter:
+def adapter(nursery: Nursery, bounds: Bounds, patience_s: float) -> GraphAdapter:
     """One graph's records and policies, as real ones."""
 
-    external = frozenset({"Restart", "Crash", "Observe", *_OFFERED_WHEN_DOWN})
-    kills = frozenset({"Crash"})
-    # Nobody else writes to a folder whose coordinator is up, nor is there a second one: its owner holds the
-    # service's lock. The model has it so, and says nothing of what would happen.
-    excluded: Mapping[str, Callable[[Function, State], bool]] = dict.fromkeys(
-        ("Restart", *_OFFERED_WHEN_DOWN), _is_up
-    )
-
-    def __init__(self, nursery: Nursery, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        self.invariants = invariants(bounds.thresholds())
-        self._nursery = nursery
-        self._bounds = bounds
-        self._patience_s = patience_s
-
-    def start(self, initial: State, variant: int) -> ProfileSystem:
-        """A fresh folder without a coordinator."""
+    def start(initial: State, variant: int) -> ProfileSystem:
         policy = str(initial["policy"])
-        return ProfileSystem(
-            self._nursery, self._bounds, policy, variant=variant, patience_s=self._patience_s
-        )
+        return ProfileSystem(nursery, bounds, policy, variant=variant, patience_s=patience_s)
+
+    return GraphAdapter(
+        invariants=invariants(bounds.thresholds()),
+        external=frozenset({"Restart", "Crash", "Observe", *_OFFERED_WHEN_DOWN}),
+        # Nobody else writes to a folder whose coordinator is up, nor is there a second one: its owner holds
+        # the service's lock. The model has it so, and says nothing of what would happen.
+        excluded=dict.fromkeys(("Restart", *_OFFERED_WHEN_DOWN), _is_up),
+        start=start,
+    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conformance.engine.replay import Invariant, State
-from conformance.engine.values import Function
+from conformance.states import each, members
 
 __all__ = ["INVARIANTS"]
 
@@ -20,14 +20,7 @@ def _all(state: State, name: str) -> Mapping[Any, Any]:
     value = state[name]
     if isinstance(value, tuple):
         return dict(enumerate(value, 1))
-    assert isinstance(value, Function)
-    return value
-
-
-def _set(state: State, name: str) -> frozenset[Any]:
-    value = state[name]
-    assert isinstance(value, frozenset)
-    return value
+    return each(state, name)
 
 
 def _total(state: State, rank: Any) -> bool:
@@ -61,7 +54,7 @@ def _hosts_shared(state: State, rank: Any) -> bool:
 
 
 def _one_holder(state: State) -> bool:
-    locks = _set(state, "locks")
+    locks = members(state, "locks")
     alone = len(locks) + (state["outside"] is True) < 2
     return all(_all(state, "kept")[rank] == 3 for rank in locks) and (state["shared"] is not True or alone)
 
@@ -102,7 +95,7 @@ INVARIANTS: Mapping[str, Invariant] = {
     "ProofIsWhole": lambda s: all(
         _hosts_shared(s, r) for r in _ranks(s) if _all(s, "result")[r] == "verified"
     ),
-    "NoWorkAfterFailure": lambda s: all(_works_on(s, r) for r in _set(s, "admits")),
+    "NoWorkAfterFailure": lambda s: all(_works_on(s, r) for r in members(s, "admits")),
     "Accounting": lambda s: all(
         _all(s, "attempts")[r] == _all(s, "successes")[r] + _all(s, "failures")[r] for r in _ranks(s)
     ),
@@ -118,7 +111,7 @@ INVARIANTS: Mapping[str, Invariant] = {
     ),
     "NothingIsLeft": lambda s: (
         all(
-            _all(s, "kept")[r] == 0 and r not in _set(s, "locks")
+            _all(s, "kept")[r] == 0 and r not in members(s, "locks")
             for r in _ranks(s)
             if _all(s, "pc")[r] not in INSIDE
         )

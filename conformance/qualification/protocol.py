@@ -11,7 +11,7 @@ from conformance.engine.walk import Walks
 from conformance.qualification.environment import places
 from conformance.qualification.mutants import MUTANTS, SHOWS_IN
 from conformance.qualification.sweep import sweep
-from conformance.qualification.system import MODULE, Bounds, QualificationAdapter
+from conformance.qualification.system import EXTERNAL, MODULE, Bounds, adapter
 from conformance.qualification.trace import check, explain
 from conformance.qualification.walk import walks
 
@@ -41,17 +41,7 @@ EXPECTED = Expected(
     driven=(4414, 8864, 21331, 4139),
     few=(6, 20),
     temporal={"TypeOK", "NeverAgain", "EveryRankEnds", "FailureEndsTheJob"},
-    outside={
-        "Turn",
-        "RaiseOrdinary",
-        "RaiseControl",
-        "Expire",
-        "Stray",
-        "Garble",
-        "FailFile",
-        "Intrude",
-        "Swap",
-    },
+    outside=EXTERNAL,
     twice={"Consume", "Exchange", "Observe"},
     floors={
         "Observe Observed": 7,
@@ -91,9 +81,7 @@ PROTOCOL = Protocol(
     graphs=tuple(GRAPHS),
     threads=True,
     shared=lambda _: places(),
-    adapt=lambda places, graph, patience_s: QualificationAdapter(
-        places, GRAPHS[graph], patience_s=patience_s
-    ),
+    adapt=lambda places, graph, patience_s: adapter(places, GRAPHS[graph], patience_s),
     walk=walks,
     walking=(50, 80),
     mutants=MUTANTS,

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from conformance.adapters import GraphAdapter
 from conformance.engine.gates import At, Idle, Passed
 from conformance.engine.module import variables
 from conformance.engine.replay import Divergence, State, gate_of
@@ -27,10 +28,11 @@ from conformance.qualification.invariants import INVARIANTS
 from conformance.qualification.projection import MODULE, Projection
 from conformance.qualification.ranks import Ranks
 from conformance.seam import Seam
+from conformance.states import each
 from smtspool.actions import observed_by
 from smtspool.cluster import QualificationResult
 
-__all__ = ["INVARIANTS", "MODULE", "Bounds", "QualificationAdapter", "QualificationSystem"]
+__all__ = ["EXTERNAL", "INVARIANTS", "MODULE", "Bounds", "QualificationSystem", "adapter"]
 
 VARIABLES = variables(MODULE)
 
@@ -221,55 +223,47 @@ class Bounds:
     alone: bool = False
 
 
-class QualificationAdapter:
+EXTERNAL = frozenset(
+    {"Turn", "RaiseOrdinary", "RaiseControl", "Expire", "Stray", "Garble", "FailFile", "Intrude", "Swap"}
+)
+
+
+def adapter(places: Places, bounds: Bounds, patience_s: float) -> GraphAdapter:
     """The bounded model's ranks, as threads."""
+    last = bounds.start_at + bounds.renewals
 
-    invariants = INVARIANTS
-    external = frozenset(
-        {"Turn", "RaiseOrdinary", "RaiseControl", "Expire", "Stray", "Garble", "FailFile", "Intrude", "Swap"}
-    )
-    kills: frozenset[str] = frozenset()
+    def at_the_bound(label: Function, state: State) -> bool:
+        return label["by"] == 0 and each(state, "pc")[0] == "work" and each(state, "generation")[0] == last
 
-    def __init__(self, places: Places, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        self._places = places
-        self._bounds = bounds
-        self._patience_s = patience_s
-        last = bounds.start_at + bounds.renewals
+    def stormy(label: Function, state: State) -> bool:
+        others = {at for rank, at in each(state, "pc").items() if rank != label["by"]}
+        return bounds.calmly and not others <= set(_CALM)
 
-        def at_the_bound(label: Function, state: State) -> bool:
-            generation, pc = state["generation"], state["pc"]
-            assert isinstance(generation, (Function, Mapping)) and isinstance(pc, (Function, Mapping))
-            return label["by"] == 0 and pc[0] == "work" and generation[0] == last
+    def in_company(label: Function, state: State) -> bool:
+        return bounds.alone and each(state, "pc")[label["by"]] == "wait"
 
-        def stormy(label: Function, state: State) -> bool:
-            pc = state["pc"]
-            assert isinstance(pc, Function)
-            return bounds.calmly and any(at not in _CALM for rank, at in pc.items() if rank != label["by"])
+    def start(initial: State, variant: int) -> QualificationSystem:
+        return QualificationSystem(
+            places,
+            bounds.hosts,
+            shared=initial["shared"] is True,
+            given={int(str(rank)): str(kind) for rank, kind in each(initial, "given").items()},
+            start_at=bounds.start_at,
+            working=each(initial, "pc")[0] == "work",
+            variant=variant,
+            patience_s=patience_s,
+        )
 
-        def in_company(label: Function, state: State) -> bool:
-            pc = state["pc"]
-            assert isinstance(pc, Function)
-            return bounds.alone and pc[label["by"]] == "wait"
-
+    return GraphAdapter(
+        invariants=INVARIANTS,
+        external=EXTERNAL,
+        kills=frozenset(),
         # What the bounds of the graph leave out, and the code would do.
-        self.excluded: Mapping[str, Callable[[Function, State], bool]] = {
+        excluded={
             "Turn": at_the_bound,
             "RaiseOrdinary": stormy,
             "RaiseControl": stormy,
             "Expire": in_company,
-        }
-
-    def start(self, initial: State, variant: int) -> QualificationSystem:
-        """A fresh fleet."""
-        pc, given, shared = initial["pc"], initial["given"], initial["shared"]
-        assert isinstance(pc, Function) and isinstance(given, Function) and isinstance(shared, bool)
-        return QualificationSystem(
-            self._places,
-            self._bounds.hosts,
-            shared=shared,
-            given={int(str(rank)): str(kind) for rank, kind in given.items()},
-            start_at=self._bounds.start_at,
-            working=pc[0] == "work",
-            variant=variant,
-            patience_s=self._patience_s,
-        )
+        },
+        start=start,
+    )

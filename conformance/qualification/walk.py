@@ -9,7 +9,8 @@ from conformance.engine.replay import State
 from conformance.engine.values import Function
 from conformance.qualification.environment import Places
 from conformance.qualification.system import INVARIANTS, QualificationSystem
-from conformance.walking import Walk, Walking, positions
+from conformance.states import each, members, positions
+from conformance.walking import Walk, Walking
 
 __all__ = ["walks"]
 
@@ -41,8 +42,7 @@ class _Walk(Walk[QualificationSystem]):
         """Ranks go on nine times out of ten; the rest is what disturbs them."""
         system = self._system
         state = system.project()
-        pc = state["pc"]
-        assert isinstance(pc, Function)
+        pc = each(state, "pc")
         for rank in system.ranks:
             at = system.stage.players[str(rank)].position
             here = pc[rank]
@@ -62,9 +62,8 @@ class _Walk(Walk[QualificationSystem]):
 
     @staticmethod
     def _may_turn(state: State, rank: int) -> bool:
-        asked, stops, generation = state["asked"], state["stops"], state["generation"]
-        assert isinstance(asked, frozenset) and isinstance(generation, Function)
-        return bool(stops) or rank in asked or (rank == 0 and generation[0] in range(RENEWALS))
+        turns = rank == 0 and each(state, "generation")[0] in range(RENEWALS)
+        return bool(state["stops"]) or rank in members(state, "asked") or turns
 
     def take(self, move: Function) -> str:
         name, by = str(move["name"]), move.get("by", 0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from conformance.engine.replay import Invariant, State
-from conformance.engine.values import Function, Value
+from conformance.engine.values import Value
+from conformance.states import each, members
 
 __all__ = ["invariants"]
 
@@ -14,29 +15,21 @@ REASONS = frozenset({"lost-race", "user", "closed", "deadline"})
 AFTERWARDS = frozenset({"settle", "leave", "done"})
 
 
-def _all(state: State, name: str) -> Mapping[Value, Value]:
-    value = state[name]
-    assert isinstance(value, Function)
-    return value
-
-
 def _known(state: State) -> frozenset[Value]:
-    value = state["known"]
-    assert isinstance(value, frozenset)
-    return value
+    return members(state, "known")
 
 
 def _solvers(state: State) -> list[Value]:
-    return list(_all(state, "future"))
+    return list(each(state, "future"))
 
 
 def _check_of(state: State, solver: Value) -> str | None:
     check = f"k{str(solver)[1:]}"
-    return check if check in _all(state, "stage") else None
+    return check if check in each(state, "stage") else None
 
 
 def _end(state: State, call: Value | None) -> Value:
-    return NONE if call is None else _all(state, "end")[call]
+    return NONE if call is None else each(state, "end")[call]
 
 
 def _accepted(state: State, solver: Value) -> bool:
@@ -59,14 +52,14 @@ def _only_verified(state: State, contested: frozenset[str] = frozenset({"no help
 def _nobody_runs_on(state: State) -> bool:
     if state["race"] not in AFTERWARDS:
         return True
-    stages, reasons = _all(state, "stage"), _all(state, "reason")
-    return "queued" not in _all(state, "future").values() and all(
+    stages, reasons = each(state, "stage"), each(state, "reason")
+    return "queued" not in each(state, "future").values() and all(
         at != "asked" and (at != "settle" or reasons[call] != NONE) for call, at in stages.items()
     )
 
 
 def _recorded_exactly(state: State) -> bool:
-    for solver, record in _all(state, "record").items() if state["race"] == "done" else ():
+    for solver, record in each(state, "record").items() if state["race"] == "done" else ():
         end = _end(state, solver)
         if record in REASONS and end not in REASONS | {NONE, "refused"}:
             return False
@@ -87,7 +80,7 @@ def _for_cause(state: State, end: Value) -> bool:
 
 def _fresh_ids(state: State) -> bool:
     solvers = set(_solvers(state))
-    ids = [(call in solvers, number) for call, number in _all(state, "id").items() if number != 0]
+    ids = [(call in solvers, number) for call, number in each(state, "id").items() if number != 0]
     return len(set(ids)) == len(ids)
 
 
@@ -95,17 +88,17 @@ def _one_winner(state: State) -> bool:
     if state["race"] != "done":
         return True
     if state["answer"] in ("sat", "unsat"):
-        return state["winner"] != NOBODY and _all(state, "record")[state["winner"]] == state["answer"]
+        return state["winner"] != NOBODY and each(state, "record")[state["winner"]] == state["answer"]
     return state["winner"] == NOBODY
 
 
 def _unheard(state: State) -> list[Value]:
-    asked = {s for s, part in _all(state, "future").items() if part in ("queued", "running", "done")}
+    asked = {s for s, part in each(state, "future").items() if part in ("queued", "running", "done")}
     return sorted(asked - _known(state), key=str)
 
 
 def _still(state: State) -> bool:
-    return set(_all(state, "stage").values()) <= {"idle", "done"}
+    return set(each(state, "stage").values()) <= {"idle", "done"}
 
 
 def invariants(cpus: int, *, third: bool = False) -> Mapping[str, Invariant]:
@@ -127,16 +120,16 @@ _INVARIANTS: Mapping[str, Invariant] = {
     ),
     "LosersAwaited": lambda s: (
         not (s["race"] == "done" and s["patience"] is True)
-        or (_still(s) and not {"queued", "running"} & set(_all(s, "future").values()))
+        or (_still(s) and not {"queued", "running"} & set(each(s, "future").values()))
     ),
     "NobodyRunsOn": _nobody_runs_on,
     "RecordedExactly": _recorded_exactly,
-    "CancelledForCause": lambda s: all(_for_cause(s, end) for end in _all(s, "end").values()),
+    "CancelledForCause": lambda s: all(_for_cause(s, end) for end in each(s, "end").values()),
     "FreshIds": _fresh_ids,
     "OneWinner": _one_winner,
     "HeardIsOver": lambda s: all(
-        _all(s, "stage")[solver] == "done"
-        and _all(s, "stage").get(str(_check_of(s, solver)), "idle") in ("idle", "done")
+        each(s, "stage")[solver] == "done"
+        and each(s, "stage").get(str(_check_of(s, solver)), "idle") in ("idle", "done")
         for solver in _known(s)
     ),
     "ClosedIsStill": lambda s: s["closer"] != "done" or (s["race"] in ("enter", "done") and _still(s)),

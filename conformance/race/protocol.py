@@ -9,7 +9,7 @@ from conformance.contract import Expected, Hunting, Protocol, Say
 from conformance.race.mutants import MUTANTS, SHOWS_IN
 from conformance.race.projection import MODULE
 from conformance.race.stress import stress
-from conformance.race.system import SHARED, Bounds, RaceAdapter
+from conformance.race.system import SHARED, Bounds, adapter
 from conformance.race.walk import walks
 
 __all__ = ["PROTOCOL"]
@@ -74,7 +74,7 @@ PROTOCOL = Protocol(
     graphs=tuple(GRAPHS),
     threads=True,
     shared=lambda _: Helpers(),
-    adapt=lambda helpers, graph, patience_s: RaceAdapter(helpers, GRAPHS[graph], patience_s=patience_s),
+    adapt=lambda helpers, graph, patience_s: adapter(helpers, GRAPHS[graph], patience_s),
     walk=walks,
     walking=(120, 60),
     mutants=MUTANTS,

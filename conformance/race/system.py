@@ -9,17 +9,18 @@ there. Threads that earlier losers would keep are kept by jobs that the harness 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from conformance.adapters import GraphAdapter
 from conformance.cancellation.environment import Clock, Helpers, Server, looked, stands
 from conformance.cancellation.system import query_of
 from conformance.engine.gates import At, Idle, Passed
-from conformance.engine.replay import Divergence, Refused, State
+from conformance.engine.replay import Divergence, Refused
 from conformance.engine.stage import Moving, Player, Stage
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
@@ -38,7 +39,7 @@ from smtspool.solve import (
     RaceRules,
 )
 
-__all__ = ["MODULE", "SHARED", "Bounds", "RaceAdapter", "RaceSystem"]
+__all__ = ["MODULE", "SHARED", "Bounds", "RaceSystem", "adapter"]
 
 ASKER, USER, CLOSER = "race", "user", "closer"
 FAR_S, LIMIT_S, DELAY_S, REPORT_S = 1e8, 1e6, 1e4, 1e2
@@ -339,19 +340,10 @@ class RaceSystem(Projection):
         self.stage.come_to_rest(what, moved=ASKER)
 
 
-class RaceAdapter:
+def adapter(helpers: Helpers, bounds: Bounds, patience_s: float) -> GraphAdapter:
     """The bounded model's threads and helpers, as real ones."""
-
-    external = frozenset({"Cancel", "Shut", "Reply", "Crash", "FreeThread", "Expire", "Delay", "GiveUp"})
-    kills = frozenset({"Crash"})
-    excluded: Mapping[str, Callable[[Function, State], bool]] = {}
-
-    def __init__(self, helpers: Helpers, bounds: Bounds, *, patience_s: float = 10.0) -> None:
-        self.invariants = invariants(bounds.cpus)
-        self._helpers = helpers
-        self._bounds = bounds
-        self._patience_s = patience_s
-
-    def start(self, initial: State, variant: int) -> RaceSystem:
-        """A fresh portfolio, with a thread for everybody."""
-        return RaceSystem(self._helpers, self._bounds, patience_s=self._patience_s)
+    return GraphAdapter(
+        invariants=invariants(bounds.cpus),
+        external=frozenset({"Cancel", "Shut", "Reply", "Crash", "FreeThread", "Expire", "Delay", "GiveUp"}),
+        start=lambda initial, variant: RaceSystem(helpers, bounds, patience_s=patience_s),
+    )

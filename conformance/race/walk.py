@@ -10,7 +10,8 @@ from conformance.engine.stage import Moving
 from conformance.engine.values import Function
 from conformance.race.invariants import invariants
 from conformance.race.system import Bounds, RaceSystem
-from conformance.walking import Walk, Walking, positions
+from conformance.states import positions
+from conformance.walking import Walk, Walking
 
 __all__ = ["walks"]
 

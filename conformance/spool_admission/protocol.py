@@ -14,7 +14,7 @@ from conformance.spool_admission.mutants import MUTANTS
 from conformance.spool_admission.projection import MODULE
 from conformance.spool_admission.stress import BATCH as STRESS_BATCH
 from conformance.spool_admission.stress import stress
-from conformance.spool_admission.system import SpoolAdapter
+from conformance.spool_admission.system import adapter
 from conformance.spool_admission.trace import check, check_recorded, lines_of
 from conformance.spool_admission.walk import BATCH as WALK_BATCH
 from conformance.spool_admission.walk import walks
@@ -71,7 +71,7 @@ PROTOCOL = Protocol(
     graphs=("Graph",),
     threads=False,
     shared=partial(Nursery, ENTRY),
-    adapt=lambda nursery, _, patience_s: SpoolAdapter(nursery, patience_s=patience_s),
+    adapt=lambda nursery, _, patience_s: adapter(nursery, patience_s),
     walk=walks,
     walking=(30, 30),
     mutants=MUTANTS,

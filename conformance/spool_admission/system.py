@@ -10,21 +10,23 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
+from conformance.adapters import GraphAdapter
 from conformance.engine.gates import At, Dead, Idle, Nursery, Participant, Passed, Position
 from conformance.engine.replay import Divergence, Invariant, Refused, State, gate_of
 from conformance.engine.values import Function, Value
 from conformance.spool_admission.consumer import consume
 from conformance.spool_admission.environment import CONTENTS, GOOD, LOCK, SUFFIX, Producer, identity
 from conformance.spool_admission.projection import MODULE, NOTHING, TORN, Pass, Projection, Read
+from conformance.states import each
 from smtspool.spool import Spool
 from smtspool.store import Store
 
-__all__ = ["CONTENTS", "FAULT_AT_GATE", "INVARIANTS", "MODULE", "SpoolAdapter", "SpoolSystem", "consume"]
+__all__ = ["CONTENTS", "FAULT_AT_GATE", "INVARIANTS", "MODULE", "SpoolSystem", "adapter", "consume"]
 
 BATCH = 2  # BatchLimit
 # The outcomes of a scan that did not get the lock.
@@ -211,66 +213,55 @@ def _fastest() -> str | None:
 # --- the adapter -------------------------------------------------------------------------------------
 
 
-def _all(state: State, name: str) -> Mapping[Value, Value]:
-    value = state[name]
-    assert isinstance(value, Function)
-    return value
-
-
 def _settled(state: State, folder: str) -> list[Value]:
-    return [file for file, folders in _all(state, "where").items() if folders == frozenset({folder})]
+    return [file for file, folders in each(state, "where").items() if folders == frozenset({folder})]
 
 
 INVARIANTS: Mapping[str, Invariant] = {
-    "SingleConsumer": lambda s: sum(at != "idle" for at in _all(s, "pc").values()) <= 1,
+    "SingleConsumer": lambda s: sum(at != "idle" for at in each(s, "pc").values()) <= 1,
     "NoLoss": lambda s: all(
-        len(folders) == (_all(s, "content")[file] != NOTHING)  # type: ignore[arg-type]
-        for file, folders in _all(s, "where").items()
+        len(folders) == (each(s, "content")[file] != NOTHING)  # type: ignore[arg-type]
+        for file, folders in each(s, "where").items()
     ),
     "AcceptedIsStored": lambda s: all(
-        _all(s, "rows")[_all(s, "content")[file]] != 0 for file in _settled(s, "accepted")
+        each(s, "rows")[each(s, "content")[file]] != 0 for file in _settled(s, "accepted")
     ),
-    "OneRowPerContent": lambda s: all(rows in (0, 1) for rows in _all(s, "rows").values()),
-    "OnlyGoodIsStored": lambda s: all(k in GOOD for k, rows in _all(s, "rows").items() if rows != 0),
+    "OneRowPerContent": lambda s: all(rows in (0, 1) for rows in each(s, "rows").values()),
+    "OnlyGoodIsStored": lambda s: all(k in GOOD for k, rows in each(s, "rows").items() if rows != 0),
     "RejectedIsExplained": lambda s: all(
-        _all(s, "sidecar").get(file) == "fits" and _all(s, "content")[file] not in GOOD
+        each(s, "sidecar").get(file) == "fits" and each(s, "content")[file] not in GOOD
         for file in _settled(s, "rejected")
     ),
     "SidecarHasItsFile": lambda s: all(
-        _all(s, "where").get(file) in (frozenset({"rejected"}), frozenset({"incoming"}))
-        for file, told in _all(s, "sidecar").items()
+        each(s, "where").get(file) in (frozenset({"rejected"}), frozenset({"incoming"}))
+        for file, told in each(s, "sidecar").items()
         if told != "none"
     ),
-    "LockMeansInside": lambda s: all((s["holder"] == c) == (at != "idle") for c, at in _all(s, "pc").items()),
+    "LockMeansInside": lambda s: all((s["holder"] == c) == (at != "idle") for c, at in each(s, "pc").items()),
 }
 
 
 SETTLED = (frozenset({"accepted"}), frozenset({"rejected"}))
 
 
-class SpoolAdapter:
+def adapter(nursery: Nursery, patience_s: float) -> GraphAdapter:
     """The bounded model's consumers, files and contents, as real ones."""
 
-    invariants = INVARIANTS
-    external = frozenset({"Publish", "Replace", "Crash"})
-    kills = frozenset({"Crash"})
-    excluded: Mapping[str, Callable[[Function, State], bool]] = {
-        # A name published again after its file was settled is another file; see the module's header.
-        "Publish": lambda label, state: _all(state, "where")[label["file"]] in SETTLED,
-    }
-
-    def __init__(self, nursery: Nursery, *, patience_s: float = 10.0) -> None:
-        self._nursery = nursery
-        self._patience_s = patience_s
-
-    def start(self, initial: State, variant: int) -> SpoolSystem:
-        """A fresh spool and store, with one process a consumer."""
+    def start(initial: State, variant: int) -> SpoolSystem:
         return SpoolSystem(
-            self._nursery,
-            tuple(str(name) for name in _all(initial, "pc")),
-            tuple(str(name) for name in _all(initial, "where")),
-            tuple(str(name) for name in _all(initial, "rows") if name != TORN),
+            nursery,
+            tuple(str(name) for name in each(initial, "pc")),
+            tuple(str(name) for name in each(initial, "where")),
+            tuple(str(name) for name in each(initial, "rows") if name != TORN),
             lockfile=str(initial["lockfile"]),
             variant=variant,
-            patience_s=self._patience_s,
+            patience_s=patience_s,
         )
+
+    return GraphAdapter(
+        invariants=INVARIANTS,
+        external=frozenset({"Publish", "Replace", "Crash"}),
+        # A name published again after its file was settled is another file; see the module's header.
+        excluded={"Publish": lambda label, state: each(state, "where")[label["file"]] in SETTLED},
+        start=start,
+    )

@@ -13,7 +13,8 @@ from conformance.engine.replay import State
 from conformance.engine.values import Function
 from conformance.spool_admission.environment import CONTENTS, SUFFIX
 from conformance.spool_admission.system import FAULT_AT_GATE, INVARIANTS, SpoolSystem
-from conformance.walking import Walk, Walking, positions
+from conformance.states import each, positions
+from conformance.walking import Walk, Walking
 
 __all__ = ["BATCH", "walks"]
 
@@ -87,7 +88,5 @@ def walks(nursery: Nursery) -> Walking:
 
 def _shape(state: State) -> Hashable:
     """Where the consumers stand, how full the batch is, and whether a file of it is stale."""
-    batches, stale = state["batch"], state["stale"]
-    assert isinstance(batches, Function) and isinstance(stale, Function)
-    full = sum(len(batch) for batch in batches.values() if isinstance(batch, tuple))
-    return positions(state), full, any(stale.values())
+    full = sum(len(batch) for batch in each(state, "batch").values() if isinstance(batch, tuple))
+    return positions(state), full, any(each(state, "stale").values())
