@@ -31,7 +31,6 @@ from conformance.engine.trace import TraceError
 from conformance.matrix import SUBJECTS, faults, generated, measure, update
 from conformance.mutants_page import PAGE, page
 from conformance.protocols import PROTOCOLS, check_file, named
-from conformance.report import Report
 
 MANIFESTS = sorted((Path(__file__).parent.parent / "models").glob("*/manifest.toml"))
 
@@ -61,12 +60,12 @@ def run_models(console: Console, *, repin: bool, long: bool) -> int:
 def run_protocols(console: Console, protocols: Sequence[Protocol]) -> int:
     """Drive protocols through the code and print what was driven; the number of those that are incomplete."""
     table = Table(title="conformance")
-    for column in Report.COLUMNS:
-        table.add_column(column, justify="right" if column != "protocol" else "left")
     bad = 0
     for protocol in protocols:
         report = run(protocol, say=lambda text: console.print(text, highlight=False, markup=False))
-        table.add_row(*report.cells())
+        for column in () if table.columns else report.cells:
+            table.add_column(column, justify="right" if column != "protocol" else "left")
+        table.add_row(*report.cells.values())
         bad += not report.complete
     console.print(table)
     return bad

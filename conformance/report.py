@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Drive
@@ -78,19 +77,6 @@ class Kill:
 class Report:
     """The figures of one protocol."""
 
-    COLUMNS: ClassVar[Sequence[str]] = (
-        "protocol",
-        "states",
-        "edges",
-        "refusals",
-        "left out",
-        "steps",
-        "random steps",
-        "traces",
-        "mutants",
-        "seconds",
-    )
-
     protocol: str
     figures: Figures
     random_steps: int
@@ -103,19 +89,20 @@ class Report:
         """True when everything required was driven and every mutant went as it must."""
         return self.figures.complete and bool(self.kills) and all(kill.as_wanted for kill in self.kills)
 
-    def cells(self) -> list[str]:
-        """One row under :attr:`COLUMNS`."""
+    @property
+    def cells(self) -> dict[str, str]:
+        """One row: column -> text."""
         driven = self.figures
         mutants = [kill for kill in self.kills if not kill.mutant.control]
-        return [
-            self.protocol,
-            str(driven.states),
-            f"{driven.edges}/{driven.edges_required}",
-            f"{driven.refusals}/{driven.refusals_required}",
-            str(driven.excluded),
-            str(driven.steps),
-            str(self.random_steps),
-            str(self.traces),
-            f"{sum(kill.as_wanted for kill in mutants)}/{len(mutants)}",
-            f"{self.seconds:.0f}",
-        ]
+        return {
+            "protocol": self.protocol,
+            "states": str(driven.states),
+            "edges": f"{driven.edges}/{driven.edges_required}",
+            "refusals": f"{driven.refusals}/{driven.refusals_required}",
+            "left out": str(driven.excluded),
+            "steps": str(driven.steps),
+            "random steps": str(self.random_steps),
+            "traces": str(self.traces),
+            "mutants": f"{sum(kill.as_wanted for kill in mutants)}/{len(mutants)}",
+            "seconds": f"{self.seconds:.0f}",
+        }
