@@ -141,8 +141,8 @@ class Stage:
             self._changed.notify_all()
         self.come_to_rest(f"{name} was called")
 
-    def release(self, name: str) -> Passed:
-        """Let it take the step it stands at, and wait until nobody moves."""
+    def go(self, name: str) -> list[Passed]:
+        """Let it through the gate it stands at, and wait until nobody moves; the steps that it took."""
         player = self.players[name]
         with self._changed:
             if not isinstance(player.position, At):
@@ -154,9 +154,16 @@ class Stage:
             LEDGER.released += 1
             self._changed.notify_all()
         self.come_to_rest(f"{name} took {step}")
-        if [passed.name for passed in player.passed] != [step]:
-            raise GateError(f"{name} took {[p.name for p in player.passed]}, released was {step}")
-        return player.passed[0]
+        return list(player.passed)
+
+    def release(self, name: str) -> Passed:
+        """Let it take the step it stands at, and no other one."""
+        position = self.players[name].position
+        passed = self.go(name)
+        assert isinstance(position, At)
+        if [one.name for one in passed] != [position.name]:
+            raise GateError(f"{name} took {[one.name for one in passed]}, released was {position.name}")
+        return passed[0]
 
     def come_to_rest(self, after: str, *, moved: str | None = None) -> None:
         """Wait until nobody moves; ``moved`` must have come to a gate or an end."""

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.engine.gates import LEDGER, At, GateError, Idle, Passed
-from conformance.engine.stage import Moving, Player, Stage
+from conformance.engine.gates import At, GateError, Idle
+from conformance.engine.stage import Player, Stage
 from conformance.qualification.environment import Gone
 
 __all__ = ["RankStage"]
@@ -86,20 +86,6 @@ class RankStage(Stage):
             with self._stir:
                 self._stir.notify_all()
             self.come_to_rest(f"{name} was struck", moved=name if moved else None)
-
-    def go(self, name: str) -> list[Passed]:
-        """Release a gate; the steps that were taken, which may be none."""
-        player = self.players[name]
-        with self._changed:
-            if not isinstance(player.position, At):
-                raise GateError(f"{name} stands at no gate: {player.position}")
-            step = player.position.name
-            player.passed.clear()
-            player.released, player.position = True, Moving()
-            LEDGER.released += 1
-            self._changed.notify_all()
-        self.come_to_rest(f"{name} took {step}")
-        return list(player.passed)
 
     def end(self, name: str) -> None:
         """The process of a rank ends where it is. Raises :class:`GateError` if it goes on."""
