@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from conformance.engine.trace import Recorded, Trace, Verdict, validate
 from conformance.engine.values import Value, function
 from conformance.traces import ALL, changed
 
-__all__ = ["check", "damage", "prepare"]
+__all__ = ["CLOSER", "check", "damage", "generation_of", "prepare", "validated"]
 
 CLOSER = "k"
 _TRACE = MODULE.with_name("TraceCancellation.tla")
@@ -58,7 +58,7 @@ def prepare(lines: Sequence[Recorded], letters: Mapping[str, str]) -> Trace:
             "name": line.action,
             "by": on.get(line.who, line.who),
             "outcome": _outcome(line),
-            "generation": _generation(line),
+            "generation": generation_of(line),
             "query": letters.get(str(line.params.get("query", "")), ""),
             "after": before,
             "needs": function({}),
@@ -79,7 +79,8 @@ def _outcome(line: Recorded) -> str:
     return line.outcome or ""
 
 
-def _generation(line: Recorded) -> int:
+def generation_of(line: Recorded) -> int:
+    """The number of the helper that a step is about, 0 for none."""
     if line.action == "Spawn" and line.outcome:
         return int(line.outcome.removeprefix("generation "))
     number = line.params.get("generation", 0)
@@ -117,17 +118,32 @@ def check(recordings: Sequence[Sequence[Recorded]]) -> list[Verdict]:
     # Only who ends for its deadline, or is not told why it left, may have been late.
     limited = {str(line.params["attempt"]) for line in asked if line.outcome in ("deadline", "left")}
     threads = {line.who for line in every}
+    cancellers = {f"c.{who}" for who in threads}
+    return validated(
+        [prepare(lines, letters) for lines in shared], requests, {*letters.values()}, cancellers, (), limited
+    )
+
+
+def validated(
+    traces: Sequence[Trace],
+    requests: Mapping[str, str],
+    queries: Collection[str],
+    cancellers: Collection[str],
+    racing: Collection[str],
+    limited: Collection[str],
+) -> list[Verdict]:
+    """Validate traces of ``requests`` (name -> query) with TLC, all in one run."""
     constants: dict[str, Value] = {
         "Requests": frozenset(requests),
-        "Queries": frozenset(letters.values()),
-        "QueryOf": function(requests),
-        "Racing": frozenset(),
+        "Queries": frozenset(queries),
+        "QueryOf": function({**requests}),
+        "Racing": frozenset(racing),
         "Limited": frozenset(limited),
-        "Cancellers": frozenset(f"c.{who}" for who in threads),
+        "Cancellers": frozenset(cancellers),
         "Closer": CLOSER,
         "Nobody": "nobody",
     }
-    return validate(_TRACE, [prepare(lines, letters) for lines in shared], constants)
+    return validate(_TRACE, traces, constants, timeout_s=600.0)
 
 
 def damage(lines: Sequence[Recorded]) -> dict[str, list[Recorded]]:

@@ -19,20 +19,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from conformance import recording
-from conformance.cancellation.projection import MODULE
-from conformance.engine.trace import TRACES, Recorded, TraceError, Verdict, validate
+from conformance.cancellation.trace import CLOSER, generation_of, validated
+from conformance.engine.trace import TRACES, Recorded, TraceError, Verdict
 from conformance.engine.values import Function, Value, function
+from conformance.traces import ALL
 
 __all__ = ["ACTIONS", "SOLVING", "Checked", "Window", "check", "check_recorded", "windows"]
 
-_TRACE = MODULE.with_name("TraceCancellation.tla")
 ACTIONS = frozenset({
     "Register", "AcquireIO", "Admit", "Spawn", "Exchange", "Answer", "Settle", "Retire", "Unregister",
     "CancelSolver", "Signal", "Close",
 })  # fmt: skip
 # Solvers, and the races whose switches they see.
 SOLVING = frozenset({"cancellation", "race"})
-ALL, CLOSER, SPARE = "all", "k", "spare"
+SPARE = "spare"
 _REPLIES = frozenset({"sat", "unsat", "unknown"})
 Steps = tuple[Function, ...]
 
@@ -119,8 +119,8 @@ def _cut(solver: str, lines: Sequence[Recorded], called_off: frozenset[str]) -> 
         elif line.action == "Unregister":
             registered.discard(attempt)
         elif line.action == "Spawn" and line.error is None:
-            held = _generation(line)
-        elif line.action == "Retire" and _generation(line) == held:
+            held = generation_of(line)
+        elif line.action == "Retire" and generation_of(line) == held:
             held = 0
         if not registered and index not in busy:
             yield Window(solver, tuple(lines[begin : index + 1]), found, called_off)
@@ -223,7 +223,7 @@ def steps(window: Window) -> Steps:
         record["by"] = on.get(line.who, "a stranger")
         if (outcome := _outcome(line, attempt)) is not None:
             record["outcome"] = outcome
-        if generation := _generation(line):
+        if generation := generation_of(line):
             record["generation"] = numbers.setdefault(generation, len(numbers) + 1)
         found.append(Function(record))
     return tuple(found)
@@ -253,14 +253,6 @@ def _outcome(line: Recorded, attempt: _Attempt | None) -> str | None:
 
 def _error(line: Recorded) -> str:
     return "refused" if (line.error or "").startswith("ClosedError") else f"raised {line.error}"
-
-
-def _generation(line: Recorded) -> int:
-    if line.action == "Spawn":
-        return int((line.outcome or "generation 0").removeprefix("generation "))
-    number = line.params.get("generation", 0)
-    assert isinstance(number, int)
-    return number
 
 
 # --- checking --------------------------------------------------------------------------------------------
@@ -295,19 +287,12 @@ def check_recorded(lines: Sequence[Recorded]) -> recording.Checked:
 
 def _validate(kinds: Sequence[Steps]) -> list[Verdict]:
     every = [step for kind in kinds for step in kind]
-    requests = {str(step["by"]) for step in every if str(step["by"]).startswith("q")} | {SPARE}
-    letters = {name.partition(".")[0] for name in requests if name != SPARE} | {"q0"}
-    constants: dict[str, Value] = {
-        "Requests": frozenset(requests),
-        "Queries": frozenset(letters),
-        "QueryOf": function({name: name.partition(".")[0] if name != SPARE else "q0" for name in requests}),
-        "Racing": frozenset(name for name in requests if ".off" in name),
-        "Limited": frozenset(name for name in requests if ".late" in name),
-        "Cancellers": frozenset({str(step["by"]) for step in every if str(step["by"]).startswith("c")}),
-        "Closer": CLOSER,
-        "Nobody": "nobody",
-    }
-    return validate(_TRACE, [{ALL: list(kind)} for kind in kinds], constants, timeout_s=600.0)
+    steppers = {str(step["by"]) for step in every}
+    requests = {name: name.partition(".")[0] for name in steppers if name.startswith("q")} | {SPARE: "q0"}
+    cancellers = {name for name in steppers if name.startswith("c")}
+    racing, limited = ({name for name in requests if mark in name} for mark in (".off", ".late"))
+    traces = [{ALL: list(kind)} for kind in kinds]
+    return validated(traces, requests, {*requests.values()}, cancellers, racing, limited)
 
 
 def _explain(window: Window, kind: Steps, verdict: Verdict) -> str:
