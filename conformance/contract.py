@@ -78,6 +78,7 @@ class Expected:
     shapes: int = 0  # transitions between shapes, the most frequent more than five times
     seen_by: Mapping[str, str] = field(default_factory=dict)  # mutant -> detector
     missed: Mapping[str, str] = field(default_factory=dict)  # action whose edge is taken away -> graph
+    recorded: Collection[str] = ()  # actions that free runs record, at the least
     small: str = ""  # a graph in which everything of the seam happens, "" for the first
     silent: Mapping[str, str] = field(default_factory=dict)  # action that happens elsewhere -> graph
 

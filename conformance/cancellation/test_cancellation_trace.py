@@ -27,20 +27,6 @@ HARMLESS = (
 
 
 @pytest.mark.slow
-def test_races_with_kills_are_behaviours_of_the_model() -> None:
-    runs = [stress(SEED + number, asking=3, requests=6, kills=2) for number in range(4)]
-    assert all(run.sound for run in runs), f"CONFORMANCE_SEED={SEED}"
-    for run, verdict in zip(runs, check([run.lines for run in runs]), strict=True):
-        assert verdict.accepted, f"CONFORMANCE_SEED={SEED}\n{explain(run.lines, verdict)}"
-    taken = {line.action for run in runs for line in run.lines}
-    assert taken == {
-        "Register", "AcquireIO", "Admit", "Spawn", "Exchange", "Answer", "Settle", "Retire", "Unregister",
-        "CancelSolver", "Signal", "Close",
-    }  # fmt: skip
-    assert any(run.kills for run in runs)
-
-
-@pytest.mark.slow
 def test_every_systematic_damage_is_rejected_or_harmless() -> None:
     lines = stress(SEED, asking=2, requests=3, kills=1).lines
     damaged = damage(lines)

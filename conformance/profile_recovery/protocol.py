@@ -112,6 +112,7 @@ EXPECTED = Expected(
         "checkpoint-ignored": "invariant DifferenceIsDirty",
         "stale-served": "invariant ServedIsJustified",
     },
+    recorded=("Restart", "Crash", "Build", "WriteState", "Serve", "Observe"),
     small="GraphCountPublications",
     missed=dict.fromkeys(("Build", "Serve", "WriteState"), "GraphCountPublications"),
 )

@@ -14,33 +14,11 @@ from conformance.engine.gates import Nursery
 from conformance.engine.trace import Recorded, TraceError
 from conformance.engine.values import Function, Value, show
 from conformance.profile_recovery.protocol import ENTRY
-from conformance.profile_recovery.stress import BOUNDS as STRESS_BOUNDS
-from conformance.profile_recovery.stress import stress
 from conformance.profile_recovery.trace import check, damage, lines_of
 from conformance.profile_recovery.walk import BOUNDS, walks
 from conformance.traces import explain, harmless, survivors
 
 SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
-
-
-@pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Recorded]:
-    """Coordinators that ran freely and were killed."""
-    return stress(tmp_path_factory.mktemp("stress"), SEED, kills=6)
-
-
-@pytest.mark.slow
-def test_free_runs_under_kills_are_behaviours_of_the_model(recording: Sequence[Recorded]) -> None:
-    (verdict,) = check([recording], STRESS_BOUNDS)
-    assert verdict.accepted, f"CONFORMANCE_SEED={SEED}\n{explain(recording, verdict)}"
-    assert {line.action for line in recording} >= {
-        "Restart",
-        "Crash",
-        "Build",
-        "WriteState",
-        "Serve",
-        "Observe",
-    }
 
 
 # The damage that is a behaviour all the same, and why.

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from conformance.contract import Expected, Hunting, Judge, Protocol, Recordings
 from conformance.engine.gates import Nursery
+from conformance.engine.replay import Divergence
 from conformance.engine.walk import Walks
 from conformance.spool_admission.mutants import MUTANTS
 from conformance.spool_admission.projection import MODULE
@@ -30,6 +31,8 @@ def _recordings(seed: int, walks: Walks) -> Iterator[Recordings]:
     with TemporaryDirectory(prefix="stress-") as folder:
         run = stress(Path(folder), seed, consumers=3, files=24, kills=5)
         lines = lines_of(run.trace.read_text())
+        if not run.converged() or run.killed != 8:
+            raise Divergence(f"spool_admission: seed {seed}: the runs did not converge", "stress")
     yield Recordings([lines], partial(check, batch=STRESS_BATCH), explain)
 
 
@@ -60,6 +63,7 @@ EXPECTED = Expected(
     rare={"Release failed"},  # an error ended it
     steps=500,
     shapes=60,
+    recorded=("TryLock", "Open", "Verify", "Commit", "WriteSidecar", "Move", "Crash"),
     missed={"Open": "Graph", "Crash": "Graph", "Publish": "Graph"},
 )
 

@@ -76,6 +76,21 @@ class Stress:
                     self._kill(self._running[0])
         return self.trace.read_text()
 
+    def converged(self) -> bool:
+        """Every file in exactly one place, accepted files stored, rejected ones with their sidecar."""
+        folders = {name: set(os.listdir(self.spool / name)) for name in ("incoming", "accepted", "rejected")}
+        bad = {name for name in folders["rejected"] if not name.endswith(".error")}
+        contents = {(self.spool / "accepted" / name).read_bytes() for name in folders["accepted"]}
+        with Store.open(self.store) as store:
+            stored = store.counts().pending
+        return (
+            not folders["incoming"]
+            and {f"{name}.error" for name in bad} == folders["rejected"] - bad
+            and len(bad) + len(folders["accepted"]) == self.published
+            and contents <= {CONTENTS["g"], CONTENTS["h"]}
+            and stored == len(contents)
+        )
+
     def _start(self) -> None:
         command = [sys.executable, "-m", __name__, str(self.spool), str(self.store), str(self.trace)]
         path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

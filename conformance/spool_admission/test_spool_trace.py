@@ -15,7 +15,6 @@ import pytest
 
 from conformance.engine.trace import TraceError
 from conformance.spool_admission.environment import CONTENTS
-from conformance.spool_admission.stress import BATCH, Stress, stress
 from conformance.spool_admission.trace import check, check_recorded, damage, lines_of, unbound
 from conformance.traces import explain, harmless, survivors
 from smtspool.errors import InfrastructureError
@@ -213,38 +212,6 @@ def test_every_systematic_damage_is_rejected(recording: str) -> None:
     survived = survivors(lines, damaged, partial(check, batch=2))
     # A file that was replaced ahead of its move, and that the next pass does not find, was taken back.
     assert survived == harmless(lines, damaged, [r"\(Move\) goes replaced not moved"])
-
-
-@pytest.mark.slow
-def test_stress_with_kills_is_a_behaviour_and_converges(tmp_path: Path) -> None:
-    run = stress(tmp_path, SEED, consumers=3, files=24, kills=5)
-    _converged(run)
-    lines = lines_of(run.trace.read_text())
-    (verdict,) = check([lines], batch=BATCH)
-    assert verdict.accepted, f"CONFORMANCE_SEED={SEED}\n{explain(lines, verdict)}"
-    assert run.killed == 8
-    assert {line.action for line in lines} >= {
-        "TryLock",
-        "Open",
-        "Verify",
-        "Commit",
-        "WriteSidecar",
-        "Move",
-        "Crash",
-    }
-
-
-def _converged(run: Stress) -> None:
-    """Every file in exactly one place, accepted files stored, rejected ones with their sidecar."""
-    folders = {name: set(os.listdir(run.spool / name)) for name in ("incoming", "accepted", "rejected")}
-    assert not folders["incoming"]
-    bad = {name for name in folders["rejected"] if not name.endswith(".error")}
-    assert {f"{name}.error" for name in bad} == folders["rejected"] - bad
-    assert len(bad) + len(folders["accepted"]) == run.published
-    contents = {(run.spool / "accepted" / name).read_bytes() for name in folders["accepted"]}
-    assert contents <= {CONTENTS["g"], CONTENTS["h"]}
-    with Store.open(run.store) as store:
-        assert store.counts().pending == len(contents)
 
 
 def _edited(recording: str, edit: str) -> str:
