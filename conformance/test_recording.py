@@ -26,6 +26,22 @@ PROTOCOLS = [
     "spool_admission", "race", "race", "cancellation", "race", "profile_recovery", "profile_recovery",
     "qualification", "qualification",
 ]  # fmt: skip
+LINES = FORMER.splitlines(keepends=True)
+NOT_WHOLE = {
+    "empty": "",
+    "cut": FORMER[:-5],
+    "head only": LINES[0],
+    "no head": "".join(LINES[1:]),
+    "foreign": FORMER.replace("smtspool-trace-v1", "another-trace-v9"),
+    "standing still": "".join([*LINES[:3], LINES[2], *LINES[3:]]),
+    "no clock": FORMER.replace('"clock": 7.2, ', ""),
+}
+
+
+@pytest.mark.parametrize("text", NOT_WHOLE.values(), ids=NOT_WHOLE)
+def test_a_recording_that_is_not_whole_is_an_error(text: str) -> None:
+    with pytest.raises(TraceError):
+        lines_of(text)
 
 
 def test_a_recording_of_a_former_release_is_read_as_its_parameters_tell() -> None:

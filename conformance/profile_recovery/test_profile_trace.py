@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -11,10 +10,10 @@ from functools import partial
 import pytest
 
 from conformance.engine.gates import Nursery
-from conformance.engine.trace import Recorded, TraceError
+from conformance.engine.trace import Recorded
 from conformance.engine.values import Function, Value, show
 from conformance.profile_recovery.protocol import ENTRY
-from conformance.profile_recovery.trace import check, damage, lines_of
+from conformance.profile_recovery.trace import check, damage
 from conformance.profile_recovery.walk import BOUNDS, walks
 from conformance.traces import explain, harmless, survivors
 
@@ -81,18 +80,3 @@ def test_every_systematic_damage_is_rejected(archived: Sequence[Recorded]) -> No
     assert len(damaged) > 120
     survived = survivors(archived, damaged, partial(check, bounds=BOUNDS))
     assert survived == harmless(archived, damaged, HARMLESS)
-
-
-@pytest.mark.parametrize(
-    "text", ["", '{"schema": "another-trace-v9"}\n', '{"schema": "smtspool-trace-v1"}\n']
-)
-def test_a_recording_that_is_not_whole_is_an_error(text: str) -> None:
-    with pytest.raises(TraceError):
-        lines_of(text)
-
-
-def test_a_step_of_another_protocol_is_an_error() -> None:
-    step = {"sequence": 1, "pid": 1, "thread": "t", "clock": 1.0, "protocol": "profile_recovery"}
-    line = json.dumps({**step, "action": "TryLock", "params": {}, "outcome": None})
-    with pytest.raises(TraceError, match="TryLock"):
-        lines_of(f'{{"schema": "smtspool-trace-v1"}}\n{line}\n')

@@ -5,21 +5,19 @@ from __future__ import annotations
 import pytest
 
 from conformance.engine.gates import GateError
-from conformance.engine.mutants import Mutant, Substitution
+from conformance.engine.mutants import Mutant
 from conformance.engine.replay import Divergence
 from conformance.spool_admission.protocol import PROTOCOL
 
 
 def test_a_participant_that_blocks_is_reported() -> None:
-    stuck = Mutant(
+    stuck = Mutant.of(
         "stuck",
         "a consumer waits for ever",
         (
-            Substitution(
-                "smtspool.spool.admission",
-                "        batch = self._batch\n",
-                "        import threading\n\n        threading.Event().wait()\n        batch = self._batch\n",
-            ),
+            "smtspool.spool.admission",
+            "        batch = self._batch\n",
+            "        import threading\n\n        threading.Event().wait()\n        batch = self._batch\n",
         ),
     )
     with (

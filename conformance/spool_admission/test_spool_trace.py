@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from conformance.engine.trace import TraceError
 from conformance.spool_admission.environment import CONTENTS
 from conformance.spool_admission.trace import check, check_recorded, damage, lines_of, unbound
 from conformance.traces import explain, harmless, survivors
@@ -212,31 +211,3 @@ def test_every_systematic_damage_is_rejected(recording: str) -> None:
     survived = survivors(lines, damaged, partial(check, batch=2))
     # A file that was replaced ahead of its move, and that the next pass does not find, was taken back.
     assert survived == harmless(lines, damaged, [r"\(Move\) goes replaced not moved"])
-
-
-def _edited(recording: str, edit: str) -> str:
-    lines = recording.splitlines(keepends=True)
-    if edit == "empty":
-        return ""
-    if edit == "cut":
-        return recording[:-5]
-    if edit == "head only":
-        return lines[0]
-    if edit == "no head":
-        return "".join(lines[1:])
-    if edit == "foreign":
-        return "".join([json.dumps({"schema": "another-trace-v9"}) + "\n", *lines[1:]])
-    if edit == "standing still":
-        return "".join([*lines[:3], lines[2], *lines[3:]])
-    assert edit == "no clock"
-    document = json.loads(lines[2])
-    del document["clock"]
-    return "".join([*lines[:2], json.dumps(document) + "\n", *lines[3:]])
-
-
-@pytest.mark.parametrize(
-    "edit", ["empty", "cut", "head only", "no head", "foreign", "standing still", "no clock"]
-)
-def test_a_recording_that_is_not_whole_is_an_error(recording: str, edit: str) -> None:
-    with pytest.raises(TraceError):
-        lines_of(_edited(recording, edit))
