@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -16,9 +15,6 @@ from conformance.profile_recovery.protocol import ENTRY
 from conformance.profile_recovery.trace import check, damage
 from conformance.profile_recovery.walk import BOUNDS, walks
 from conformance.traces import explain, harmless, survivors
-
-SEED = int(os.environ.get("CONFORMANCE_SEED", "305"))
-
 
 # The damage that is a behaviour all the same, and why.
 HARMLESS = (

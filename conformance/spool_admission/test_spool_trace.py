@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -23,22 +24,27 @@ from smtspool.service import traced
 from smtspool.spool import Spool
 from smtspool.store import Store
 
-SEED = int(os.environ.get("CONFORMANCE_SEED", "364"))
+
+@contextmanager
+def service(folder: Path) -> Iterator[tuple[Spool, Store]]:
+    """A spool and a store, recorded."""
+    with (
+        Spool.open(folder / "spool", create=True) as spool,
+        Store.open(folder / "store", create=True) as store,
+        traced(folder / "trace.ndjson"),
+    ):
+        yield spool, store
 
 
 @pytest.fixture
 def recording(tmp_path: Path) -> str:
     """One consumer, a good and a bad file, and a pass that finds nothing."""
-    with (
-        Spool.open(tmp_path / "spool", create=True) as spool,
-        Store.open(tmp_path / "store", create=True) as store,
-    ):
+    with service(tmp_path) as (spool, store):
         spool.submit("a.smt2", CONTENTS["g"])
         spool.submit("b.smt2", CONTENTS["bad"])
         spool.submit("c.smt2", CONTENTS["h"])
-        with traced(tmp_path / "trace.ndjson"):
-            for _ in range(2):
-                spool.scan(store.admit, consumer="p", budget_s=60.0, batch=2)
+        for _ in range(2):
+            spool.scan(store.admit, consumer="p", budget_s=60.0, batch=2)
     return (tmp_path / "trace.ndjson").read_text()
 
 
@@ -53,11 +59,7 @@ def troubled(tmp_path: Path) -> Path:
     """Passes over files that vanish before they are opened and before they are moved, names that come again,
     a store that fails, and a time budget that is over after every file."""
     incoming = tmp_path / "spool" / "incoming"
-    with (
-        Spool.open(tmp_path / "spool", create=True) as spool,
-        Store.open(tmp_path / "store", create=True) as store,
-        traced(tmp_path / "trace.ndjson"),
-    ):
+    with service(tmp_path) as (spool, store):
         spool.submit_many([(f"{name}.smt2", CONTENTS["g"]) for name in "abcd"])
 
         def commit(files: Sequence[QueryFile]) -> Sequence[bool]:
@@ -99,11 +101,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         sync(self)
 
     monkeypatch.setattr(Directory, "sync", sync_or_fail)
-    with (
-        Spool.open(tmp_path / "spool", create=True) as spool,
-        Store.open(tmp_path / "store", create=True) as store,
-        traced(tmp_path / "trace.ndjson"),
-    ):
+    with service(tmp_path) as (spool, store):
         for folder, name, content in (("rejected", "a.smt2", "bad"), ("accepted", "b.smt2", "g")):
             spool.submit_many([(name, CONTENTS[content]), ("z.smt2", CONTENTS["h"])])
             failing.add(folder)
@@ -142,11 +140,7 @@ def withdrawn(tmp_path: Path) -> Path:
     """A file that is deferred because it changes while it is read, taken back before the next pass, and
     published again; and passes that go past it, or end ahead of it."""
     incoming = tmp_path / "spool" / "incoming"
-    with (
-        Spool.open(tmp_path / "spool", create=True) as spool,
-        Store.open(tmp_path / "store", create=True) as store,
-        traced(tmp_path / "trace.ndjson"),
-    ):
+    with service(tmp_path) as (spool, store):
 
         def replaced(files: Sequence[QueryFile]) -> Sequence[bool]:
             (tmp_path / "other").write_bytes(CONTENTS["h"])
