@@ -227,6 +227,22 @@ def test_an_answer_that_settled_before_the_cancellation_stays_the_answer(seen: G
         assert solver.close()
 
 
+def test_the_reason_that_counts_is_told_once_and_only_as_the_request_settles(seen: Gates) -> None:
+    told: list[CancelReason | None] = []
+    with ScriptedServer("z3", "sat") as server:
+        solver = PersistentSolver(server)
+        ask(solver, decided=told.append)
+        gate = seen.at("Settle", attempt="late")
+        late = Thread(ask, solver, B, attempt_id="late", decided=told.append)
+        gate.reached()
+        assert solver.cancel(B.id, CancelReason.LOST_RACE)
+        assert told == [None]
+        gate.open()
+        late.result()
+        assert told == [None, CancelReason.LOST_RACE]
+        assert solver.close()
+
+
 def test_cancelled_twice_the_first_reason_stays(seen: Gates) -> None:
     with ScriptedServer("z3", "hang") as server:
         solver = PersistentSolver(server)
