@@ -85,3 +85,23 @@ def test_a_query_that_is_open_again_waits_for_its_form_like_any_other(store: Sto
     store.complete([(lease, UNSAT)])
     assert store.counts().unsat == 2
     assert Store.fsck(store.directory) == []
+
+
+@pytest.mark.parametrize("again_first", [False, True])
+def test_a_query_that_opens_again_beside_a_new_one_of_its_form_lets_one_lead(
+    store: Store, again_first: bool
+) -> None:
+    end(store, TIMEOUT, query(1, timeout_ms=1))
+    again, new = query(1, timeout_ms=20_000), query(1, name="y")
+    store.ingest([query(2), again, new] if again_first else [query(2), new, again])
+    assert (store.counts().pending, store.counts().waiting) == (2, 1)
+    assert Store.fsck(store.directory) == []
+
+
+def test_a_query_that_opens_again_is_seen_by_those_of_its_form_that_follow(store: Store) -> None:
+    end(store, TIMEOUT, query(1, timeout_ms=1))
+    end(store, TIMEOUT, query(1, name="y", timeout_ms=1))
+    store.ingest([query(1, name="z"), query(1, timeout_ms=20_000), query(1, name="y", timeout_ms=20_000)])
+    store.ingest([query(1, name="a"), query(1, name="b")])
+    assert (store.counts().pending, store.counts().waiting) == (1, 4)
+    assert Store.fsck(store.directory) == []

@@ -156,8 +156,10 @@ class _Batch:
     def _replay(self, number: int, entry: _Prepared) -> None:
         query, connection = entry.query, self.db.connection
         recorded = entry.origin is not None and self._record(number, query, *entry.origin)
-        state, priority, timeout_ms = connection.execute(
-            "SELECT state, priority, timeout_ms FROM queries WHERE number = ?", (number,)
+        priority, timeout_ms, status = connection.execute(
+            "SELECT priority, timeout_ms, (SELECT status FROM results WHERE query = queries.number) "
+            "FROM queries WHERE number = ?",
+            (number,),
         ).fetchone()
         timeout_ms = max(timeout_ms, query.timeout_ms)
         connection.execute(
@@ -170,10 +172,19 @@ class _Batch:
         if recorded or entry.origin is None:
             self.db.bump("replayed")
         witnessed = entry.witness is not None and self._add_witness(number, *entry.witness)
-        if state != State.DONE or reopen(self.db, self.now, number, self.limit_ms or timeout_ms):
+        if status is None:
+            return
+        if status in (Status.UNKNOWN, Status.ERROR) and self._reopen(number, self.limit_ms or timeout_ms):
             return
         if recorded or witnessed:
             due_again(self.db, self.now, number, submitted=recorded)
+
+    def _reopen(self, number: int, limit_ms: int) -> bool:
+        """See :func:`.reopen`. It reads and writes the row of the form, which a query that was collected may
+        have been given to lead."""
+        self.insert()
+        self.forms.clear()
+        return reopen(self.db, self.now, number, limit_ms)
 
     def _record(self, number: int, query: Query, file: QueryFile, position: int) -> bool:
         """False if this very file was admitted before, by a service that died before it moved the file."""
