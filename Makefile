@@ -56,7 +56,7 @@ quick: lint
 	$(BIN)/python -W error -m pytest -m 'not slow' -x -q
 
 pythons:
-	$(PYTHON) conformance/pythons.py $(TESTS)
+	$(PYTHON) tests/pythons.py $(TESTS)
 
 races: $(VENV)/stamp
 	$(BIN)/python -m conformance race --races 10000

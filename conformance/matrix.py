@@ -212,7 +212,8 @@ def _tested(subject: Subject, mutant: Mutant) -> str | None:
             return "tests hang"
     if process.returncode == 0:
         return None
-    failed = re.search(r"^(?:FAILED|ERROR) (?:.*/)?([\w.]+\.py(?:::\w+)*)", output, re.MULTILINE)
+    # A file that cannot be imported has no test that fails: nothing is known then.
+    failed = re.search(r"^(?:FAILED|ERROR) (?:.*/)?([\w.]+\.py(?:::\w+)+)", output, re.MULTILINE)
     if failed is None:
         raise RuntimeError(f"the tests of {subject.name} did not run:\n{output[-3000:]}")
     return f"{'trace' if '_trace.py' in failed[1] else 'test'} {failed[1]}"

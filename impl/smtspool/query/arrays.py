@@ -1,4 +1,4 @@
-"""Values as the evaluator has them, arrays above all, and the bound on work with them."""
+"""The values of the evaluator: Bools, bit-vectors and arrays; and the bound on its work."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["FREE_BITS", "Array", "Bits", "Steps", "Unreadable", "Value"]
 Bits = tuple[int, int]  # width and number
 Value: TypeAlias = "bool | Bits | Array"
 
-FREE_BITS = 64  # an operation on so many is a step like any other
+FREE_BITS = 64  # an operation on bit-vectors up to this width counts as one step
 
 
 class Unreadable(Exception):
-    """No value can be told: of a token, of an ill-sorted application, or within the steps allowed."""
+    """There is no value: an unknown token, an ill-sorted application, or more steps than allowed."""
 
 
 class Steps:
-    """The steps that are left."""
+    """Counts the steps of an evaluation against its limit."""
 
     __slots__ = ("left",)
 
@@ -25,34 +25,35 @@ class Steps:
         self.left = left
 
     def take(self, count: int) -> None:
-        """Raises :class:`Unreadable` when there are not so many left."""
+        """Count so many steps. Raises :class:`Unreadable` when the limit is passed."""
         self.left -= count
         if self.left < 0:
             raise Unreadable("too many steps")
 
     def take_for(self, width: int) -> None:
-        """For one operation on bit-vectors of ``width`` bits, which at worst is quadratic."""
+        """Count one operation on bit-vectors of ``width`` bits, which may take quadratic time."""
         self.take(width * width >> 16)
 
 
 class Array:
-    """An array: what it holds at some keys, and ``default`` everywhere else.
+    """An array: its elements at some keys, and ``default`` at all others.
 
-    All versions of one array share a table: that of the version looked at last. Each of the others knows how
-    it differs from one nearer to that, so that a chain of stores takes memory and time for its stores alone
-    (Baker, "Shallow binding makes functional arrays fast", 1991).
+    All versions of one array share one table, which belongs to the version that was read last. Each other
+    version keeps one key at which it differs from the next version on the way to that one. So a chain of
+    stores takes memory and time in proportion to its length (Baker, "Shallow binding makes functional arrays
+    fast", 1991).
     """
 
     __slots__ = ("_key", "_next", "_steps", "_table", "_value", "default", "size")
 
     def __init__(self, size: int, default: Value, table: dict[Value, Value], steps: Steps) -> None:
-        self.size = size  # how many keys there are, or any number that no table reaches
+        self.size = size  # the number of keys of the sort, or more than any table holds
         self.default = default
         self._steps = steps
         self._table: dict[Value, Value] | None = table
-        self._next = self  # without a table of its own: equal to this one but at the key, where it ...
+        self._next = self  # of a version without the table: equal to it except at the key, where ...
         self._key: Value = False
-        self._value: Value | None = None  # ... has this value; None: the default
+        self._value: Value | None = None  # ... this version has this value, None for the default
 
     def select(self, key: Value) -> Value:
         """The element at ``key``."""
@@ -67,10 +68,10 @@ class Array:
         return new
 
     def __eq__(self, other: object) -> bool:
-        """Whether they hold the same everywhere: extensionality of ArraysEx."""
+        """Whether the elements are equal at every key (extensionality, ArraysEx)."""
         if not isinstance(other, Array):
             return NotImplemented
-        mine = dict(self._own_table())  # looking at the other one may change the table
+        mine = dict(self._own_table())  # a copy: reading the other version may change the table
         theirs = other._own_table()
         self._steps.take(len(mine) + len(theirs) + 1)
         keys = mine.keys() | theirs.keys()
@@ -78,7 +79,7 @@ class Array:
             return False
         return all(mine.get(key, self.default) == theirs.get(key, other.default) for key in keys)
 
-    __hash__ = object.__hash__  # for remembering calls, where an equal array may be taken for another one
+    __hash__ = object.__hash__  # for the memory of calls, which may take equal arrays for different ones
 
     def _own_table(self) -> dict[Value, Value]:
         versions = [self]
@@ -105,7 +106,7 @@ class Array:
 
 
 def _plain(key: Value) -> Value:
-    """Arrays as keys would need one table per array that is equal to another."""
+    """``key``, unless it is an array: equal arrays would have to be the same key of a table."""
     if isinstance(key, Array):
         raise Unreadable("an array is the key of an array")
     return key

@@ -1,10 +1,10 @@
-"""What every operator does to values: the theories Core, FixedSizeBitVectors and ArraysEx of SMT-LIB 2.7.
+"""The operators as functions of values: the theories Core, FixedSizeBitVectors and ArraysEx of SMT-LIB 2.7.
 
-A Bool is a ``bool``. A bit-vector is its width and its bits as a number, as the theory's ``nat2bv`` and
-``bv2nat`` have it. An array is an :class:`Array`. The rest are functions of such values, and what they are
-given by an admitted query is well-sorted; of anything else they raise :class:`Unreadable`.
+A Bool is a ``bool``. A bit-vector is a pair of its width and its value as an unsigned number (the theory's
+``bv2nat``). An array is an :class:`Array`. The terms of an admitted query are well-sorted; a function that
+gets other arguments raises :class:`Unreadable`.
 
-Nothing here comes from an engine.
+The definitions are the standard's; no code of an engine is used.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INDEXED = re.compile(r"\(_ ([a-z_]+?)([0-9]*)((?: [0-9]+)+)\)", re.ASCII)
 
 
 def truth(value: Value) -> bool:
-    """The Bool that it is."""
+    """``value``, which must be a Bool. Raises :class:`Unreadable`."""
     if value is True or value is False:
         return value
     raise Unreadable("a Bool is expected")
@@ -50,16 +50,16 @@ def _xor(*values: Value) -> bool:
 
 
 def _implies(*values: Value) -> bool:
-    """Right-associative: false where all but the last hold, and that does not."""
+    """Right-associative: false if all values but the last are true and the last is false."""
     *premises, conclusion = values
     return truth(conclusion) or not _and(*premises)
 
 
 def _sort_alike(first: Value, others: tuple[Value, ...]) -> None:
-    """Raise unless they are, so far as values tell."""
-    kind = first.__class__
+    """Raise :class:`Unreadable` if one of ``others`` has another kind or width than ``first``."""
+    width = first[0] if isinstance(first, tuple) else 0
     for value in others:
-        if value.__class__ is not kind or (kind is tuple and value[0] != first[0]):  # type: ignore[index]
+        if value.__class__ is not first.__class__ or (isinstance(value, tuple) and value[0] != width):
             raise Unreadable("terms of one sort are expected")
 
 
@@ -111,7 +111,7 @@ def _bits(value: Value) -> Bits:
 
 
 def _of_one(does: _One) -> Function:
-    """Its value modulo 2^m is the result."""
+    """The operator whose result is ``does`` modulo 2^m."""
 
     def function(value: Value) -> Value:
         width, s = _bits(value)
@@ -121,7 +121,7 @@ def _of_one(does: _One) -> Function:
 
 
 def _of_two(does: _Two) -> Function:
-    """Its value modulo 2^m is the result."""
+    """The operator whose result is ``does`` modulo 2^m."""
 
     def function(first: Value, second: Value) -> Value:
         width, s = _bits(first)
@@ -134,7 +134,7 @@ def _of_two(does: _Two) -> Function:
 
 
 def _of_many(does: _Two) -> Function:
-    """Left-associative."""
+    """The left-associative operator of two or more arguments."""
     of_two = _of_two(does)
 
     def function(first: Value, second: Value, *more: Value) -> Value:
@@ -173,7 +173,7 @@ def _signed(m: int, s: int) -> int:
 
 
 def _overflows(m: int, number: int) -> bool:
-    """As a signed number of m bits."""
+    """Whether ``number`` is no signed number of m bits."""
     return not -(1 << (m - 1)) <= number < 1 << (m - 1)
 
 
@@ -208,7 +208,7 @@ def _smod(m: int, s: int, t: int) -> int:
 
 
 def _rotated(m: int, s: int, by: int) -> int:
-    """To the left."""
+    """The bits of s, rotated to the left."""
     by %= m
     return s << by | s >> (m - by)
 
